@@ -5,6 +5,7 @@ package cuda
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -21,6 +22,10 @@ type Event struct {
 	timing bool           // immutable
 	uses   uses
 
+	shareable bool        // immutable; with other processes
+	opened    bool        // immutable; another process created it
+	exported  atomic.Bool // another process may use it
+
 	recorded recordings
 }
 
@@ -31,6 +36,8 @@ type EventOptions struct {
 	Timing bool
 	// BlockingSync makes Synchronize sleep instead of spin.
 	BlockingSync bool
+	// Shareable makes [Event.Export] possible. Such an event has no timing.
+	Shareable bool
 }
 
 // NewEvent creates an event. It calls cuEventCreate.
@@ -44,6 +51,15 @@ func (c *Context) NewEvent(o EventOptions) (*Event, error) {
 	if o.BlockingSync {
 		flags |= driver.CU_EVENT_BLOCKING_SYNC
 	}
+	if o.Shareable {
+		if o.Timing {
+			return nil, badValue("", "an event that processes share cannot have timing")
+		}
+		if err := c.dev.need(IPCEventSupported, "cuEventCreate", "shares no events with other processes"); err != nil {
+			return nil, err
+		}
+		flags |= driver.CU_EVENT_INTERPROCESS
+	}
 	leave, err := c.Enter()
 	if err != nil {
 		return nil, err
@@ -54,7 +70,7 @@ func (c *Context) NewEvent(o EventOptions) (*Event, error) {
 		return nil, err
 	}
 	c.drv.live.events.Add(1)
-	return &Event{ctx: c, h: h, timing: o.Timing}, nil
+	return &Event{ctx: c, h: h, timing: o.Timing, shareable: o.Shareable}, nil
 }
 
 // Handle returns the CUevent. It must not be used after Close; [Event.Use] is
@@ -194,7 +210,7 @@ func (e *Event) Close() error {
 func (e *Event) destroy() {
 	captured := func() (bool, error) { return e.recorded.underWay(&e.ctx.drv.open), nil }
 	e.ctx.dispose("cuEventDestroy", e.String(), captured, &e.ctx.drv.live.events, func(api driver.API) driver.CUresult {
-		if e.recorded.isForeign() {
+		if e.recorded.isForeign() || e.exported.Load() {
 			return driver.CUDA_SUCCESS
 		}
 		return api.CuEventDestroy(e.h)

@@ -222,6 +222,7 @@ func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
 	maps.Copy(all, graphOperations(c, g))
 	maps.Copy(all, kernelOperations(t, c, g))
 	maps.Copy(all, greenOperations(t, c))
+	maps.Copy(all, sharedOperations(t, c))
 	for name, operation := range all {
 		t.Run(name, func(t *testing.T) {
 			live := c.drv.Live()

@@ -54,17 +54,21 @@ type PoolOptions struct {
 	// MaxSize limits the pool, in bytes. Zero means as large as the device
 	// allows.
 	MaxSize uint64
+	// Shareable lets other processes import the pool: see
+	// [DeviceMemoryResource.Export].
+	Shareable bool
 }
 
 // A DeviceMemoryResource allocates device memory from a pool of the driver,
 // stream-ordered.
 type DeviceMemoryResource struct {
-	ctx   *Context
-	pool  driver.CUmemoryPool
-	owned bool
-	uses  uses
-	held  refs        // until it is closed, by the caller; and by each allocation
-	freed atomic.Bool // a Buffer's memory has been freed: C code that frees sees to the order itself
+	ctx    *Context
+	pool   driver.CUmemoryPool
+	owned  bool
+	uses   uses
+	held   refs        // until it is closed, by the caller; and by each allocation
+	lessor *lessor     // immutable; nil unless other processes can import it
+	freed  atomic.Bool // a Buffer's memory has been freed: C code that frees sees to the order itself
 }
 
 // DefaultMemoryResource returns the resource over the device's default pool,
@@ -114,14 +118,19 @@ func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, e
 		return nil, err
 	}
 	props := &driver.CUmemPoolProps{AllocType: 1, LocationType: 1, LocationID: int32(d.ordinal), MaxSize: o.MaxSize}
-	pool, err := call1(c, "cuMemPoolCreate", func(api driver.API) (driver.CUmemoryPool, driver.CUresult) {
+	mr := &DeviceMemoryResource{ctx: c, owned: true}
+	if o.Shareable {
+		if err := mr.share(props); err != nil {
+			return nil, err
+		}
+	}
+	mr.pool, err = call1(c, "cuMemPoolCreate", func(api driver.API) (driver.CUmemoryPool, driver.CUresult) {
 		return api.CuMemPoolCreate(props)
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.drv.live.pools.Add(1)
-	mr := &DeviceMemoryResource{ctx: c, pool: pool, owned: true}
 	mr.held.init()
 	threshold := uint64(math.MaxUint64)
 	if o.ReleaseThreshold != nil {
@@ -228,7 +237,12 @@ func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, err
 func (mr *DeviceMemoryResource) free(a *allocation, s *Stream) {
 	mr.freed.Store(true)
 	on := s.anyThread()
-	a.ctx.dispose("cuMemFreeAsync", a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
+	a.ctx.dispose("cuMemFreeAsync", a.what(), func() (bool, error) {
+		if !mr.MayFree(a.base) {
+			return true, nil
+		}
+		return on.capturing()
+	}, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
 		return api.CuMemFreeAsync(driver.CUdeviceptr(a.base), on.h)
 	}, func() {
 		unuse(s)

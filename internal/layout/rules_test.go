@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"pyext/api":       {"cuda"},
 	"graph":           {"cuda", "internal/finalize"},
 	"dlpack":          {},
-	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/codecache", "internal/cxxname", "internal/ptx"},
+	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/codecache", "internal/cxxname", "internal/memfd", "internal/ptx"},
 
 	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
 
@@ -50,12 +50,13 @@ var mayImport = map[string][]string{
 	"cuda/internal/driver":               {},
 	"cuda/internal/driver/nvidia":        {"cuda/internal/driver", "cuda/internal/dl"},
 	"cuda/internal/driver/nvidia/hostfn": {"cuda/internal/driver"}, // for tests
-	"cuda/internal/driver/sim":           {"cuda/internal/driver", "internal/ptxvm", "internal/ptxvm/check", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxir"},
+	"cuda/internal/driver/sim":           {"cuda/internal/driver", "internal/ptxvm", "internal/ptxvm/check", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxir", "internal/memfd"},
 	"cuda/internal/driver/fault":         {"cuda/internal/driver"},
 	"cuda/internal/driver/trace":         {"cuda/internal/driver"},
 	"cuda/internal/driver/drivertest":    {"cuda/internal/driver"},
 
 	"internal/cxxname":        {},
+	"internal/memfd":          {},
 	"internal/ptx":            {},
 	"internal/ptxir":          {"internal/ptx"},
 	"internal/ptxvm":          {"internal/ptxvm/check", "internal/ptxvm/lane", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxvm/register", "internal/ptxir"},

@@ -163,6 +163,9 @@
 #define DOC_EVENT_HANDLE \
     "The ``CUevent``, as an integer."
 
+#define DOC_EVENT_IS_IPC_ENABLED \
+    "Whether processes share the event."
+
 #define DOC_GREENCONTEXT_CLOSE \
     "close($self)\n" \
     "--\n" \

@@ -34,7 +34,8 @@ enum { RESOURCE_POOL = 0,
        RESOURCE_PINNED = 1,
        RESOURCE_MANAGED = 2,
        RESOURCE_VIRTUAL = 3,
-       RESOURCE_PYTHON = 4 };
+       RESOURCE_PYTHON = 4,
+       RESOURCE_IMPORTED = 9 };
 
 /* reclaim.c, after an allocation has failed. cudago_reclaim clears the exception, waits for the releases under way and
  * trims the pools: 1 if the allocation is to be tried again, 0 if this must not be done now and the exception stays, -1
@@ -134,6 +135,22 @@ typedef struct {
     cudago_pool_cell pool;
     uint64_t id; /* Go's handle of the cuda.Buffer */
 } cudago_virtual_cell;
+
+void cudago_virtual_cell_release(cudago_cell *cell);
+
+/* A cuda.PointerExport. */
+#define CUDAGO_POOL_ID 16
+typedef struct {
+    uint8_t data[64];
+    uint8_t pool[CUDAGO_POOL_ID];
+    uint64_t size;
+    int64_t slot;
+} cudago_shared;
+
+/* Memory that processes share: ipc.c. An exported allocation is freed after those who imported it have let go. An imported
+ * one is a cudago_virtual_cell that does not grow, though it is memory of a pool. */
+enum { CUDAGO_CELL_EXPORTED = 1u << 18,
+       CUDAGO_CELL_IMPORTED = 1u << 19 };
 
 /* Is the cell a cudago_pool_cell, or does it begin like one? Then it is device memory and has a stream. */
 static inline QUIET int cudago_cell_has_stream(const cudago_cell *cell) {
@@ -270,6 +287,10 @@ PyObject *cudago_resource_pinned(PyObject *module, PyObject *cls);
 PyObject *cudago_resource_managed(PyObject *module, PyObject *args);
 PyObject *cudago_resource_virtual(PyObject *module, PyObject *args);
 PyObject *cudago_resource_python(PyObject *module, PyObject *cls);
+PyObject *cudago_resource_imported(PyObject *module, PyObject *args);
+PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
+PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
+PyObject *cudago_buffer_import(PyObject *module, PyObject *args);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);

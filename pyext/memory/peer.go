@@ -71,6 +71,8 @@ func reachable(d, owner *cuda.Device, mr uint64) (bool, error) {
 			}
 		case *cuda.VirtualMemoryResource:
 			return v.PeerAccess(d), nil
+		case *cuda.ImportedMemoryResource:
+			return d == owner, nil
 		}
 	}
 	return d.CanAccessPeer(owner)

@@ -85,9 +85,19 @@ static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     return cudago_pool_cell_may_stick(c) ? free_away(c, r) : free_now(c, r);
 }
 
+/* Another process has imported the memory: it must free it first. Nothing tells when it has, so each drain asks. */
+static QUIET int is_lent(const cudago_pool_cell *c) {
+    if (!(c->cell.flags & CUDAGO_CELL_EXPORTED) || cudagoMayFree(c->resource, c->cell.ptr)) return 0;
+    atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
+    return 1;
+}
 static void release_pool(cudago_cell *cell) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     int32_t r = 0;
+    if (!is_gone(c) && is_lent(c)) {
+        cudago_put_off(cell);
+        return;
+    }
     if (!is_gone(c) && !free_or_later(c, &r)) {
         cudago_put_off(cell);
         /* Drain soon: nothing else triggers a retry. */
@@ -99,9 +109,8 @@ static void release_pool(cudago_cell *cell) {
 }
 
 /* Unmapping is not stream-ordered, so Go waits for the uses and for everything that is in its own stream now. */
-static void release_virtual(cudago_cell *cell) {
+void cudago_virtual_cell_release(cudago_cell *cell) {
     cudago_virtual_cell *c = (cudago_virtual_cell *)cell;
-    cudago_tally_add(TALLY_VIRTUAL, -1, -(int64_t)cell->size);
     if (!cudago_forked && c->id) {
         cudago_use *use = cudago_uses_at(&c->pool.uses);
         uint32_t n = c->pool.uses.n;
@@ -110,6 +119,10 @@ static void release_virtual(cudago_cell *cell) {
         cudagoVirtualRelease(c->id, c->pool.stream->id, ids, positions, (int)n);
     }
     cudago_pool_cell_forget(&c->pool);
+}
+static void release_virtual(cudago_cell *cell) {
+    cudago_tally_add(TALLY_VIRTUAL, -1, -(int64_t)cell->size);
+    cudago_virtual_cell_release(cell);
 }
 
 /* With the GIL. Our captures begin under it, so none can begin between the check and the free. */
@@ -325,7 +338,9 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
     if (given != Py_None && !(stream = cudago_stream_arg(given, &keep))) return NULL;
     PyObject *buffer = NULL;
     int virtual = self->kind == RESOURCE_VIRTUAL, pool = self->kind == RESOURCE_POOL;
-    if ((pool || virtual) && !stream) {
+    if (self->kind == RESOURCE_IMPORTED) {
+        PyErr_SetString(PyExc_TypeError, "an imported pool allocates nothing: only the process that created it can");
+    } else if ((pool || virtual) && !stream) {
         PyErr_SetString(PyExc_TypeError, "allocate() needs stream=: device memory is allocated in a stream's order");
     } else if (stream && self->device >= 0 && stream->device != self->device) {
         PyErr_Format(PyExc_ValueError, "the memory is on device %d, the stream on device %d", self->device, stream->device);

@@ -62,6 +62,9 @@ func PoolOf(id uint64) (*cuda.DeviceMemoryResource, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, imported := r.MemoryResource.(*cuda.ImportedMemoryResource); imported {
+		return nil, &cuda.ArgumentError{Kind: cuda.WrongType, Arg: "memory resource", Text: "is a pool of another process, which alone can ask and change it"}
+	}
 	if r.pool == nil {
 		return nil, &cuda.ArgumentError{Kind: cuda.WrongType, Arg: "memory resource", Text: "has no pool"}
 	}

@@ -82,16 +82,31 @@ PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args) {
     return making_end(&m);
 }
 
-/* _resource_pool(cls, device, release_threshold, max_size); max_size 0 means no limit */
+/* _resource_pool(cls, device, release_threshold, max_size, shared); max_size 0 means no limit */
 PyObject *cudago_resource_pool(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
     making m = {.kind = RESOURCE_POOL};
     PyObject *device;
     long long threshold, max_size;
-    if (!PyArg_ParseTuple(args, "OOLL", &m.cls, &device, &threshold, &max_size) || making_begin(&m, device)) return NULL;
+    int shared;
+    if (!PyArg_ParseTuple(args, "OOLLp", &m.cls, &device, &threshold, &max_size, &shared) || making_begin(&m, device)) return NULL;
     Py_BEGIN_ALLOW_THREADS
-    m.id = cudagoResourcePool(m.home, (uint64_t)threshold, (uint64_t)max_size, &m.pool, &m.st);
+    m.id = cudagoResourcePool(m.home, (uint64_t)threshold, (uint64_t)max_size, shared, &m.pool, &m.st);
+    Py_END_ALLOW_THREADS
+    return making_end(&m);
+}
+
+/* _resource_imported(cls, device, pool, leases): from two file descriptors; leases -1 means that there are none */
+PyObject *cudago_resource_imported(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    making m = {.kind = RESOURCE_IMPORTED};
+    PyObject *device;
+    int pool, leases;
+    if (!PyArg_ParseTuple(args, "OOii", &m.cls, &device, &pool, &leases) || making_begin(&m, device)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    m.id = cudagoResourceImported(m.home, pool, leases, &m.st);
     Py_END_ALLOW_THREADS
     return making_end(&m);
 }

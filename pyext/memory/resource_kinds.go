@@ -43,13 +43,16 @@ func cudagoResourceDefaultPool(ordinal C.int32_t, pool *C.uintptr_t, st *C.cudag
 	})
 }
 
-// cudagoResourcePool makes a pool; maxSize 0 means no limit.
+// cudagoResourcePool makes a pool, one that processes can share if shared is not
+// 0; maxSize 0 means no limit.
 //
 //export cudagoResourcePool
-func cudagoResourcePool(ordinal C.int32_t, threshold, maxSize C.uint64_t, pool *C.uintptr_t, st *C.cudago_status) C.uint64_t {
+func cudagoResourcePool(ordinal C.int32_t, threshold, maxSize C.uint64_t, shared C.int, pool *C.uintptr_t, st *C.cudago_status) C.uint64_t {
 	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
 		keep := uint64(threshold)
-		return overPool(pool)(cuda.NewDeviceMemoryResource(dev, cuda.PoolOptions{MaxSize: uint64(maxSize), ReleaseThreshold: &keep}))
+		return overPool(pool)(cuda.NewDeviceMemoryResource(dev, cuda.PoolOptions{
+			MaxSize: uint64(maxSize), ReleaseThreshold: &keep, Shareable: shared != 0,
+		}))
 	})
 }
 

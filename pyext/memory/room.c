@@ -8,12 +8,16 @@
 
 static PyMethodDef functions[] = {
     {"_buffer_adopt", METHOD(cudago_buffer_adopt), METH_FASTCALL, NULL},
+    {"_buffer_export", METHOD(cudago_buffer_export), METH_O, NULL},
+    {"_buffer_import", cudago_buffer_import, METH_VARARGS, NULL},
     {"_device_new", cudago_device_new, METH_O, NULL},
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
     {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},
+    {"_pool_export", METHOD(cudago_pool_export), METH_O, NULL},
     {"_resource_default_pool", cudago_resource_default_pool, METH_VARARGS, NULL},
     {"_resource_pool", cudago_resource_pool, METH_VARARGS, NULL},
     {"_resource_pinned", cudago_resource_pinned, METH_O, NULL},
+    {"_resource_imported", cudago_resource_imported, METH_VARARGS, NULL},
     {"_resource_managed", cudago_resource_managed, METH_VARARGS, NULL},
     {"_resource_python", cudago_resource_python, METH_O, NULL},
     {"_tallies", cudago_tallies, METH_O, NULL},

@@ -6,25 +6,10 @@
 
 #include "_cgo_export.h"
 
-/* _event_new(device, timing_enabled, blocking_sync) */
-PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n) {
-    (void)module;
-    CUDAGO_ENTER(NULL);
-    if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    int timing = PyObject_IsTrue(args[1]), blocking = PyObject_IsTrue(args[2]);
-    if (timing < 0 || blocking < 0) return NULL;
-    EventObject *self = cudago_alloc(CLS_EVENT);
-    if (!self) return NULL;
-    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
-    cudago_status st = {0};
-    uint64_t id = 0;
-    uintptr_t h = 0;
-    if (cudago_device_ready(ordinal, &self->generation)) return Py_DECREF(self), NULL;
-    Py_BEGIN_ALLOW_THREADS /* cuEventCreate waits while another thread is stuck in a full launch queue */
-    id = cudagoEventNew(ordinal, timing, blocking, &h, &st);
-    Py_END_ALLOW_THREADS
-    if (st.kind) {
-        cudago_raise(&st);
+/* Fills in a new event with what Go has made, or raises; takes over self. */
+static PyObject *made(EventObject *self, int32_t ordinal, uint64_t id, uintptr_t h, cudago_status *st) {
+    if (st->kind) {
+        cudago_raise(st);
         Py_DECREF(self);
         return NULL;
     }
@@ -33,6 +18,47 @@ PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n
     self->device = ordinal;
     if (cudago_made("event", ordinal, self->generation)) return Py_DECREF(self), NULL;
     return (PyObject *)self;
+}
+
+/* _event_new(device, timing_enabled, blocking_sync, ipc_enabled) */
+PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (n != 4 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
+    int timing = PyObject_IsTrue(args[1]), blocking = PyObject_IsTrue(args[2]), shared = PyObject_IsTrue(args[3]);
+    if (timing < 0 || blocking < 0 || shared < 0) return NULL;
+    EventObject *self = cudago_alloc(CLS_EVENT);
+    if (!self) return NULL;
+    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    cudago_status st = {0};
+    uint64_t id = 0;
+    uintptr_t h = 0;
+    if (cudago_device_ready(ordinal, &self->generation)) return Py_DECREF(self), NULL;
+    Py_BEGIN_ALLOW_THREADS /* cuEventCreate waits while another thread is stuck in a full launch queue */
+    id = cudagoEventNew(ordinal, timing, blocking, shared, &h, &st);
+    Py_END_ALLOW_THREADS
+    return made(self, ordinal, id, h, &st);
+}
+
+/* _event_open(device, handle): an event of another process */
+PyObject *cudago_event_open(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    char *data;
+    Py_ssize_t size;
+    if (n != 2 || cudago_expect(args[0], CLS_DEVICE, "device") || PyBytes_AsStringAndSize(args[1], &data, &size)) return NULL;
+    if (size != CUDAGO_EVENT_HANDLE) return PyErr_SetString(PyExc_ValueError, "descriptor is not that of an event"), NULL;
+    EventObject *self = cudago_alloc(CLS_EVENT);
+    if (!self) return NULL;
+    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    cudago_status st = {0};
+    uint64_t id = 0;
+    uintptr_t h = 0;
+    if (cudago_device_ready(ordinal, &self->generation)) return Py_DECREF(self), NULL;
+    Py_BEGIN_ALLOW_THREADS
+    id = cudagoEventOpen(ordinal, (uint8_t *)data, &h, &st);
+    Py_END_ALLOW_THREADS
+    return made(self, ordinal, id, h, &st);
 }
 
 QUIET int cudago_event_now(const EventObject *self) {
@@ -95,6 +121,35 @@ static PyObject *event_elapsed(EventObject *self, PyObject *start) {
     return PyFloat_FromDouble(ms);
 }
 
+/* Go's handle of an open event, which may be of a capture; 0 with ClosedError. */
+static QUIET uint64_t open_event(EventObject *self) { return cudago_event_now(self) ? 0 : self->id; }
+
+/* _export() -> the handle by which another process opens the event */
+static PyObject *event_export(EventObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t id = open_event(self);
+    if (!id) return NULL;
+    uint8_t data[CUDAGO_EVENT_HANDLE] = {0};
+    cudago_status st = {0};
+    Py_BEGIN_ALLOW_THREADS
+    cudagoEventExport(id, data, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyBytes_FromStringAndSize((char *)data, sizeof data);
+}
+
+static PyObject *event_is_ipc_enabled(EventObject *self, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t id = open_event(self);
+    if (!id) return NULL;
+    cudago_status st = {0};
+    int is = cudagoEventShareable(id, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyBool_FromLong(is);
+}
+
 static QUIET PyObject *event_is_closed(EventObject *self, void *unused) {
     (void)unused;
     return PyBool_FromLong(cudago_event_closed(self));
@@ -117,6 +172,7 @@ static void event_dealloc(EventObject *self) {
 static PyMethodDef methods[] = {
     {"close", METHOD(event_close), METH_NOARGS, DOC_EVENT_CLOSE},
     {"sync", METHOD(event_sync), METH_NOARGS, DOC_EVENT_SYNC},
+    {"_export", METHOD(event_export), METH_NOARGS, NULL},
     {"_elapsed_ms", METHOD(event_elapsed), METH_O, NULL},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(event_exit), METH_FASTCALL, NULL},
@@ -126,6 +182,7 @@ static PyGetSetDef getset[] = {
     {"is_done", (getter)event_done, NULL, DOC_EVENT_IS_DONE, NULL},
     {"is_closed", (getter)event_is_closed, NULL, DOC_EVENT_IS_CLOSED, NULL},
     {"handle", (getter)event_handle, NULL, DOC_EVENT_HANDLE, NULL},
+    {"is_ipc_enabled", (getter)event_is_ipc_enabled, NULL, DOC_EVENT_IS_IPC_ENABLED, NULL},
     {"_ordinal", (getter)event_ordinal, NULL, NULL, NULL},
     {0},
 };

@@ -11,6 +11,8 @@ package stream
 import "C"
 
 import (
+	"unsafe"
+
 	"github.com/cudago/cudago/cuda"
 
 	"github.com/cudago/cudago/pyext/border"
@@ -30,13 +32,13 @@ func init() {
 }
 
 //export cudagoEventNew
-func cudagoEventNew(ordinal C.int32_t, timing, blocking C.int, handle *C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
+func cudagoEventNew(ordinal C.int32_t, timing, blocking, shared C.int, handle *C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
 	guard(st, func() error {
 		c, err := border.ContextOf(int(ordinal))
 		if err != nil {
 			return err
 		}
-		e, err := c.NewEvent(cuda.EventOptions{Timing: timing != 0, BlockingSync: blocking != 0})
+		e, err := c.NewEvent(cuda.EventOptions{Timing: timing != 0, BlockingSync: blocking != 0, Shareable: shared != 0})
 		if err != nil {
 			return err
 		}
@@ -147,4 +149,49 @@ func cudagoEventElapsed(start, end C.uint64_t, st *C.cudago_status) (ms C.double
 		return err
 	})
 	return ms
+}
+
+// cudagoEventOpen opens an event of another process, of which data has 64 bytes.
+//
+//export cudagoEventOpen
+func cudagoEventOpen(ordinal C.int32_t, data *C.uint8_t, handle *C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		e, err := c.OpenEvent(*(*[cuda.SharedBytes]byte)(unsafe.Pointer(data)))
+		if err != nil {
+			return err
+		}
+		*handle = C.uintptr_t(e.Handle())
+		id = C.uint64_t(Events.Put(e))
+		return nil
+	})
+	return id
+}
+
+//export cudagoEventExport
+func cudagoEventExport(id C.uint64_t, data *C.uint8_t, st *C.cudago_status) {
+	guard(st, func() error {
+		e, err := Events.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		handle, err := e.Export()
+		*(*[cuda.SharedBytes]byte)(unsafe.Pointer(data)) = handle
+		return err
+	})
+}
+
+//export cudagoEventShareable
+func cudagoEventShareable(id C.uint64_t, st *C.cudago_status) (is C.int) {
+	guard(st, func() error {
+		e, err := Events.Get(uint64(id))
+		if err == nil {
+			is = border.Bool[C.int](e.IsShareable())
+		}
+		return err
+	})
+	return is
 }

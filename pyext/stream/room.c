@@ -11,6 +11,7 @@ static PyMethodDef functions[] = {
     {"_stream_wrap", METHOD(cudago_stream_wrap), METH_FASTCALL, NULL},
     {"_green_new", METHOD(cudago_green_new), METH_FASTCALL, NULL},
     {"_event_new", METHOD(cudago_event_new), METH_FASTCALL, NULL},
+    {"_event_open", METHOD(cudago_event_open), METH_FASTCALL, NULL},
     {"_collect_prove", METHOD(cudago_collect_prove), METH_FASTCALL, NULL},
     {0},
 };

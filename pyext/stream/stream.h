@@ -144,6 +144,7 @@ typedef struct {
     int32_t into_captures; /* one of them, or of those that they overlap, goes into a capture */
 } EventObject;
 static inline QUIET int cudago_event_closed(const EventObject *e) { return !e->h || cudago_lost(e->device, e->generation); }
+#define CUDAGO_EVENT_HANDLE 64 /* bytes of a CUipcEventHandle */
 QUIET int cudago_event_now(const EventObject *e); /* -1 with ClosedError */
 
 /* --- captures -------------------------------------------------------------------------------------------------- */
@@ -300,6 +301,7 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_green_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_event_open(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n);
 extern PyType_Spec cudago_stream_spec, cudago_event_spec, cudago_green_spec;
 int cudago_stream_room(PyObject *module); /* -1 with an exception */

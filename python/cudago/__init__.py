@@ -133,6 +133,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     )
     from ._kernel.program import Program
     from ._kernel.program_options import ProgramOptions
+    from ._memory.ipc import IPCAllocationHandle, IPCBufferDescriptor
     from ._memory.limits import DeviceLimits
     from ._memory.monitor import (
         DeviceMonitor,
@@ -141,6 +142,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from ._memory.pool import PoolOptions, PoolStatistics
     from ._memory.profiler import profiler
     from ._memory.summary import memory_summary
+    from ._stream.ipc import IPCEventDescriptor
     from ._stream.timer import timer
     from ._tensor.creation import (
         asarray,
@@ -206,6 +208,9 @@ __all__ = [
     "GreenContext",
     "Holder",
     "HostNodeParams",
+    "IPCAllocationHandle",
+    "IPCBufferDescriptor",
+    "IPCEventDescriptor",
     "InternalError",
     "Kernel",
     "KernelAttributes",
@@ -294,11 +299,13 @@ _LATER = {
     "_kernel.linker": "Linker LinkerOptions",
     "_kernel.program": "Program",
     "_kernel.program_options": "ProgramOptions",
+    "_memory.ipc": "IPCAllocationHandle IPCBufferDescriptor",
     "_memory.limits": "DeviceLimits",
     "_memory.monitor": "DeviceMonitor DeviceProcess",
     "_memory.pool": "PoolOptions PoolStatistics",
     "_memory.profiler": "profiler",
     "_memory.summary": "memory_summary",
+    "_stream.ipc": "IPCEventDescriptor",
     "_stream.timer": "timer",
     "_tensor.creation": "asarray empty full zeros",
     "_tensor.creation_like": "arange empty_like full_like ones ones_like zeros_like",

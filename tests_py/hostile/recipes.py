@@ -10,6 +10,7 @@ hostile, the others take part where they are the operand that is closed.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,6 +66,12 @@ RECEIVERS = {
     "ConfiguredKernel": "configured",
     "Device": "device",
     "DeviceMemoryResource": "resource",
+    "DeviceMemoryResource.get_allocation_handle": "shared_pool",
+    "Buffer.ipc_descriptor": "shared_buffer",
+    "Event.ipc_descriptor": "shared_event",
+    "IPCAllocationHandle": "pool_handle",
+    "IPCBufferDescriptor": "buffer_descriptor",
+    "IPCEventDescriptor": "event_descriptor",
     "DeviceLimits": "limits",
     "DeviceMonitor": "monitor",
     "DeviceProcess": "device_process",
@@ -151,6 +158,11 @@ def lend(w: World) -> int:
     return w.lent[-1].handle
 
 
+def null_file(_: World) -> int:
+    """Return a file descriptor of one's own, to be given away."""
+    return os.open(os.devnull, os.O_RDWR)
+
+
 VALUES: dict[str, list[Value]] = {
     # streams, devices, events
     "stream": things("stream"),
@@ -170,6 +182,9 @@ VALUES: dict[str, list[Value]] = {
     "timing_enabled": plain(True),
     "timing": plain(True),
     "blocking_sync": plain(True),
+    "ipc_enabled": plain(False),
+    "IPCEventDescriptor.handle": plain(bytes(64)),
+    "Event.from_ipc_descriptor.descriptor": things("event_descriptor"),
     "priority": INT,
     "blocking": plain(True),
     "split_sms.count": plain(2),
@@ -245,6 +260,15 @@ VALUES: dict[str, list[Value]] = {
     "domain": NAME,
     "keep": INT,
     "reserve": plain(1 << 24),
+    "from_allocation_handle.handle": things("pool_handle"),
+    "Buffer.from_ipc_descriptor.resource": things("imported_pool"),
+    "Buffer.from_ipc_descriptor.descriptor": things("buffer_descriptor"),
+    "IPCAllocationHandle.pool": [null_file],
+    "leases": [null_file],
+    "IPCAllocationHandle.id": plain(bytes(16)),
+    "IPCBufferDescriptor.data": plain(bytes(64)),
+    "IPCBufferDescriptor.pool": plain(bytes(16)),
+    **dict.fromkeys(["allocation_size", "slot", "IPCBufferDescriptor.offset"], INT),
     "resource": things("resource", "pinned_resource", "foreign_resource"),
     "from_handle.ptr": [lend],
     "Tensor.copy_from.src": things("other_tensor", "matrix", "host_tensor"),

@@ -164,6 +164,10 @@ def _slot_exec(w: World) -> cu.GraphExec:
         return graph.instantiate()
 
 
+def _shared_pool(_: World) -> cu.DeviceMemoryResource:
+    return cu.DeviceMemoryResource(cu.Device(), pool=cu.PoolOptions(ipc_enabled=True))
+
+
 def _graph_function(w: World) -> cu.GraphFunction[Any]:
     config, kernel = w.get("config"), w.get("kernel")
     return cu.graph(lambda s, y, value, n: cu.launch(s, config, kernel, y, value, n))
@@ -336,6 +340,15 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "statistics": lambda w: w.get("resource").statistics,
     "program_options": lambda w: cu.ProgramOptions(),
     "pool_options": lambda w: cu.PoolOptions(),
+    "shared_pool": _shared_pool,
+    "shared_buffer": lambda w: w.get("shared_pool").allocate(NBYTES, stream=w.get("stream")),
+    "shared_event": lambda w: cu.Device().create_event(ipc_enabled=True),
+    "pool_handle": lambda w: w.get("shared_pool").get_allocation_handle(),
+    "imported_pool": lambda w: cu.DeviceMemoryResource.from_allocation_handle(
+        cu.Device(), w.get("pool_handle")
+    ),
+    "buffer_descriptor": lambda w: w.get("shared_buffer").ipc_descriptor,
+    "event_descriptor": lambda w: w.get("shared_event").ipc_descriptor,
     "cache_statistics": lambda w: cu.compile_cache.statistics(),
     "leak": lambda w: cu.debug.Leak("Stream", "text", (), w.get("array")),
     "memory_sample": lambda w: cu.debug.MemorySample(1.5, {"pool": 1}),

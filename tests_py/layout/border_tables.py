@@ -46,7 +46,7 @@ GO_QUIET = {
     "cudagoKeepWatch",
     "cudagoStreamRelease", "cudagoResourceRelease", "cudagoPoolRelease", "cudagoStreamsOpen",
     "cudagoDefaultStreamsForget", "cudagoStreamPriority",
-    "cudagoAllocError", "cudagoResultPersists",
+    "cudagoAllocError", "cudagoResultPersists", "cudagoMayFree",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
     "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoCaptureAlloc", "cudagoEventRecord",

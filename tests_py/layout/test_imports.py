@@ -31,6 +31,7 @@ MODULES = {name.removesuffix(".__init__"): file for name, file in MODULES.items(
 
 OPTIONAL = {"numpy", "ml_dtypes"}
 # Module and what a function of it imports, and why `import cudago` is spared it.
+SHARED = "loads multiprocessing; few programs share with other processes"
 DEFERRED = {
     ("cudago._card", "cudago._display.glance"): "few programs print what memory holds",
     ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
@@ -45,6 +46,10 @@ DEFERRED = {
         "cudago._kernel.kernel",
         "cudago._kernel.info",
     ): "loads dataclasses; few kernels are asked",
+    ("cudago._memory.buffer", "cudago._memory.ipc"): SHARED,
+    ("cudago._memory.device", "cudago._stream.ipc"): SHARED,
+    ("cudago._memory.resource", "cudago._memory.ipc"): SHARED,
+    ("cudago._stream.event", "cudago._stream.ipc"): SHARED,
     ("cudago._memory.device", "cudago._memory.limits"): "few limits are changed",
     ("cudago._memory.device", "cudago._memory.monitor"): "loads dataclasses; few programs ask",
     ("cudago._memory.device", "logging"): "loads traceback, and few devices are reset",

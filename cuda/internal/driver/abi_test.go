@@ -29,6 +29,8 @@ func TestLayouts(t *testing.T) {
 		child  CUDA_CHILD_GRAPH_NODE_PARAMS
 		choice CUDA_CONDITIONAL_NODE_PARAMS
 		sms    CUdevResource
+		data   CUmemPoolPtrExportData
+		ipc    CUipcEventHandle
 	)
 	tests := []struct {
 		name      string
@@ -74,6 +76,8 @@ func TestLayouts(t *testing.T) {
 		{"CUdevResource", unsafe.Sizeof(sms), 144},
 		{"CUdevResource.sm", unsafe.Offsetof(sms.SmCount), 96},
 		{"CUdevResource.sm.smCoscheduledAlignment", unsafe.Offsetof(sms.SmCoscheduledAlignment), 104},
+		{"CUmemPoolPtrExportData", unsafe.Sizeof(data), 64},
+		{"CUipcEventHandle", unsafe.Sizeof(ipc), 64},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
 		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},
 	}

@@ -186,6 +186,12 @@ type EventAPI interface {
 	CuEventQuery(e CUevent) CUresult
 	CuEventSynchronize(e CUevent) CUresult
 	CuEventElapsedTime(start, end CUevent) (ms float32, r CUresult)
+	// CuIpcGetEventHandle takes an event that was created with
+	// CU_EVENT_INTERPROCESS, else CUDA_ERROR_INVALID_HANDLE.
+	CuIpcGetEventHandle(e CUevent) (handle CUipcEventHandle, r CUresult)
+	// CuIpcOpenEventHandle opens an event of another process. It must not be used
+	// after the other process has destroyed it.
+	CuIpcOpenEventHandle(handle CUipcEventHandle) (CUevent, CUresult)
 }
 
 // MemoryAPI is cuda.h's memory management.
@@ -223,6 +229,19 @@ type MemoryAPI interface {
 	// CuMemPoolSetAccess says which devices may access memory of the pool.
 	CuMemPoolSetAccess(pool CUmemoryPool, desc []CUmemAccessDesc) CUresult
 	CuMemPoolGetAccess(pool CUmemoryPool, location CUmemLocation) (flags CUmemAccess_flags, r CUresult)
+	// CuMemPoolExportToShareableHandle returns a new file descriptor, the caller's
+	// to close. typ must be CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, and the pool
+	// created for it.
+	CuMemPoolExportToShareableHandle(pool CUmemoryPool, typ CUmemAllocationHandleType, flags uint64) (fd int32, r CUresult)
+	// CuMemPoolImportFromShareableHandle leaves fd open. Nothing can be allocated
+	// from an imported pool.
+	CuMemPoolImportFromShareableHandle(fd int32, typ CUmemAllocationHandleType, flags uint64) (CUmemoryPool, CUresult)
+	// CuMemPoolExportPointer takes the start of an allocation of a pool that can be
+	// exported.
+	CuMemPoolExportPointer(p CUdeviceptr) (data CUmemPoolPtrExportData, r CUresult)
+	// CuMemPoolImportPointer maps an allocation of another process. It must be
+	// freed here before it is freed there.
+	CuMemPoolImportPointer(pool CUmemoryPool, data *CUmemPoolPtrExportData) (CUdeviceptr, CUresult)
 
 	// CuMemcpyAsync copies size bytes. Either side may be device, managed,
 	// pinned or pageable host memory, by unified addressing.

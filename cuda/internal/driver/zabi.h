@@ -36,6 +36,7 @@ typedef int32_t CUgraphExecUpdateResult;
 typedef uintptr_t CUgreenCtx;
 typedef uintptr_t CUdevResourceDesc;
 typedef int32_t CUdevResourceType;
+typedef int32_t CUmemAllocationHandleType;
 typedef int32_t CUmem_advise;
 typedef int32_t CUmem_range_attribute;
 typedef int32_t CUstreamBatchMemOpType;
@@ -205,6 +206,14 @@ typedef struct {
 } CUdevResource;
 
 typedef struct {
+	uint8_t Reserved[64];
+} CUmemPoolPtrExportData;
+
+typedef struct {
+	uint8_t Reserved[64];
+} CUipcEventHandle;
+
+typedef struct {
 	CUstreamBatchMemOpType Operation;
 	uint8_t pad0[4];
 	CUdeviceptr Address;
@@ -253,6 +262,7 @@ enum {
 	CU_EVENT_DEFAULT = 0,
 	CU_EVENT_BLOCKING_SYNC = 1,
 	CU_EVENT_DISABLE_TIMING = 2,
+	CU_EVENT_INTERPROCESS = 4,
 	CU_MEM_ATTACH_GLOBAL = 1,
 	CU_MEMHOSTALLOC_PORTABLE = 1,
 	CU_MEMHOSTALLOC_DEVICEMAP = 2,
@@ -355,6 +365,8 @@ enum {
 	CU_DEV_RESOURCE_TYPE_SM = 1,
 	CU_GREEN_CTX_DEFAULT_STREAM = 1,
 	CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
+	CU_MEM_HANDLE_TYPE_NONE = 0,
+	CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
 	CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
 	CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
 	CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,

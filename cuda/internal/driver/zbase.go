@@ -309,6 +309,16 @@ func (d *Base) CuEventElapsedTime(start CUevent, end CUevent) (ms float32, resul
 	return
 }
 
+func (d *Base) CuIpcGetEventHandle(e CUevent) (handle CUipcEventHandle, result CUresult) {
+	result = d.answer("cuIpcGetEventHandle")
+	return
+}
+
+func (d *Base) CuIpcOpenEventHandle(handle CUipcEventHandle) (out0 CUevent, result CUresult) {
+	result = d.answer("cuIpcOpenEventHandle")
+	return
+}
+
 func (d *Base) CuMemGetInfo() (free uint64, total uint64, result CUresult) {
 	result = d.answer("cuMemGetInfo")
 	return
@@ -416,6 +426,26 @@ func (d *Base) CuMemPoolSetAccess(pool CUmemoryPool, desc []CUmemAccessDesc) (re
 
 func (d *Base) CuMemPoolGetAccess(pool CUmemoryPool, location CUmemLocation) (flags CUmemAccess_flags, result CUresult) {
 	result = d.answer("cuMemPoolGetAccess")
+	return
+}
+
+func (d *Base) CuMemPoolExportToShareableHandle(pool CUmemoryPool, typ CUmemAllocationHandleType, flags uint64) (fd int32, result CUresult) {
+	result = d.answer("cuMemPoolExportToShareableHandle")
+	return
+}
+
+func (d *Base) CuMemPoolImportFromShareableHandle(fd int32, typ CUmemAllocationHandleType, flags uint64) (out0 CUmemoryPool, result CUresult) {
+	result = d.answer("cuMemPoolImportFromShareableHandle")
+	return
+}
+
+func (d *Base) CuMemPoolExportPointer(p CUdeviceptr) (data CUmemPoolPtrExportData, result CUresult) {
+	result = d.answer("cuMemPoolExportPointer")
+	return
+}
+
+func (d *Base) CuMemPoolImportPointer(pool CUmemoryPool, data *CUmemPoolPtrExportData) (out0 CUdeviceptr, result CUresult) {
+	result = d.answer("cuMemPoolImportPointer")
 	return
 }
 

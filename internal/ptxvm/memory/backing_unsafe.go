@@ -67,12 +67,28 @@ func (b *backing) mapping(size uint64) (hostBlock, error) {
 	if err != nil {
 		return hostBlock{}, err
 	}
+	return b.mapped(mem), nil
+}
+
+// file maps part of a file. The offset is that of a page.
+func (b *backing) file(fd uintptr, offset int64, size uint64) (hostBlock, error) {
+	if size > 1<<46 {
+		return hostBlock{}, syscall.ENOMEM
+	}
+	mem, err := syscall.Mmap(int(fd), offset, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return hostBlock{}, err
+	}
+	return b.mapped(mem), nil
+}
+
+func (b *backing) mapped(mem []byte) hostBlock {
 	if b.mappings == nil {
 		b.mappings = map[unsafe.Pointer][]byte{}
 	}
 	p := unsafe.Pointer(&mem[0])
 	b.mappings[p] = mem
-	return hostBlock{host: p}, nil
+	return hostBlock{host: p}
 }
 
 func (b *backing) put(h hostBlock) {

@@ -104,6 +104,7 @@ type allocation struct {
 	name       string // module variables
 	site       any
 	access     *Permission // access of peers; nil: as Memory.open
+	theirs     bool        // another process's, so not counted as used
 	freed      bool        // guarded by Memory.mu
 	freeSite   any         // guarded by Memory.mu
 }
@@ -174,7 +175,9 @@ func (m *Memory) Free(addr uint64, site any) error {
 		return fmt.Errorf("%w: %#x%s", ErrNotAllocated, addr, m.nearest(addr).suffix())
 	}
 	a.freed, a.freeSite = true, site
-	m.used -= a.size
+	if !a.theirs {
+		m.used -= a.size
+	}
 	m.epoch.Add(1)
 	block := a.block
 	m.retire(func() { m.store.put(block) })

@@ -16,6 +16,8 @@ from .._ordinal import device_at
 if TYPE_CHECKING:
     from ..typing import BufferLike, StreamLike, SupportsDLPack
     from .device import Device
+    from .ipc import IPCBufferDescriptor
+    from .resource import DeviceMemoryResource
 
 __all__ = ["Buffer", "Pointer", "pin"]
 
@@ -124,6 +126,68 @@ class Buffer(_core.Buffer):
         if owner is None:
             raise TypeError("owner must be what keeps the memory allocated, not None")
         return _core._buffer_adopt(index(ptr), index(size), stream, owner)
+
+    @property
+    def ipc_descriptor(self) -> IPCBufferDescriptor:
+        """Names the memory to other processes, for `from_ipc_descriptor`.
+
+        Only for memory that this process has allocated from a pool with ``ipc_enabled``;
+        `ValueError` for other memory. Keep the buffer until the other process has imported it: from
+        then on the memory is freed only after that process has let go of it, or has ended.
+        """
+        from .ipc import describe
+
+        return describe(self)
+
+    @classmethod
+    def from_ipc_descriptor(
+        cls,
+        resource: DeviceMemoryResource,
+        descriptor: IPCBufferDescriptor,
+        *,
+        stream: StreamLike,
+    ) -> Buffer:
+        """Import memory that another process has allocated and shares.
+
+        Parameters
+        ----------
+        resource : DeviceMemoryResource
+            The pool of that process, imported here.
+        descriptor : IPCBufferDescriptor
+            `ipc_descriptor` of the buffer there.
+        stream : Stream
+            Stream that orders the release: the memory is unmapped here after its work, and after
+            that of other streams that use the buffer.
+
+        Returns
+        -------
+        Buffer
+            Over the same bytes; nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If the memory belongs to another pool or to this process, if the other process has freed
+            it, or if `stream` is capturing.
+
+        See Also
+        --------
+        DeviceMemoryResource.from_allocation_handle : Imports the pool.
+        Event.from_ipc_descriptor : Orders work between processes.
+
+        Notes
+        -----
+        Blocks until the memory is mapped. It does not wait for work of the other process: share an
+        event for that, or wait there before the descriptor is sent. `multiprocessing` sends
+        buffers by itself, and imports them on the device's default stream.
+
+        References
+        ----------
+        ``cuMemPoolImportPointer``, ``cuMemPoolExportPointer``
+        """
+        from .ipc import import_buffer
+
+        return import_buffer(resource, descriptor, stream)
 
     @property
     def device(self) -> Device | None:

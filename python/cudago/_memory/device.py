@@ -310,7 +310,13 @@ class Device(_core.Device):
                 )
         return _core._green_new(self, b"".join(part._resource for part in parts))
 
-    def create_event(self, *, timing_enabled: bool = False, blocking_sync: bool = False) -> Event:
+    def create_event(
+        self,
+        *,
+        timing_enabled: bool = False,
+        blocking_sync: bool = False,
+        ipc_enabled: bool = False,
+    ) -> Event:
         """Create an event.
 
         Parameters
@@ -319,17 +325,29 @@ class Device(_core.Device):
             Whether the event can measure time, which makes recording it slightly slower.
         blocking_sync : bool
             Whether a thread that waits for the event sleeps instead of spinning.
+        ipc_enabled : bool
+            Whether other processes can open the event: see `Event.ipc_descriptor`. Then it cannot
+            measure time.
 
         Returns
         -------
         Event
             Not yet recorded, which counts as complete.
 
+        Raises
+        ------
+        UnsupportedError
+            If the device shares no events with other processes.
+
         References
         ----------
         ``cuEventCreate``
         """
-        event: Event = _core._event_new(self, timing_enabled, blocking_sync)
+        event: Event = _core._event_new(self, timing_enabled, blocking_sync, ipc_enabled)
+        if ipc_enabled:
+            from .._stream.ipc import reduce_event, sends
+
+            sends(type(event), reduce_event)
         return event
 
     def reset(self) -> None:

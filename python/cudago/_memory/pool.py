@@ -26,6 +26,9 @@ class PoolOptions:
         Whether it is reused, if that free has already happened.
     reuse_allow_internal_dependencies : bool
         Whether it is reused by making the stream wait for that free.
+    ipc_enabled : bool
+        Whether other processes can import the pool: see
+        `DeviceMemoryResource.get_allocation_handle`.
     """
 
     release_threshold: int | None = None
@@ -33,6 +36,7 @@ class PoolOptions:
     reuse_follow_event_dependencies: bool = True
     reuse_allow_opportunistic: bool = True
     reuse_allow_internal_dependencies: bool = True
+    ipc_enabled: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._ordinal import device_at
+from ..errors import ClosedError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..typing import StreamLike
     from .buffer import Buffer
     from .device import Device
+    from .ipc import IPCAllocationHandle
     from .pool import PoolOptions, PoolStatistics
 
 __all__ = [
@@ -144,8 +146,10 @@ class DeviceMemoryResource(MemoryResource):
     1024
     """
 
-    __slots__ = ("_max_size",)
+    __slots__ = ("_handle", "_is_imported", "_max_size")
     _max_size: int | None
+    _is_imported: bool
+    _handle: IPCAllocationHandle | None  # of a pool that this process shares
 
     if TYPE_CHECKING:
         # Device memory needs a stream, which other resources do without.
@@ -157,19 +161,114 @@ class DeviceMemoryResource(MemoryResource):
         """Create the resource, or another object over the device's default pool."""
         if pool is None:
             made = _core._resource_default_pool(cls, device)
-            made._max_size = None
+            made._max_size, made._handle = None, None
         else:
             _check_sizes(pool)
             keep = _ALL if pool.release_threshold is None else pool.release_threshold
-            made = _core._resource_pool(cls, device, keep, pool.max_size or 0)
-            made._max_size = pool.max_size or None
+            made = _core._resource_pool(cls, device, keep, pool.max_size or 0, pool.ipc_enabled)
+            made._max_size, made._handle = pool.max_size or None, None
             _set_reuse(made, pool)
+            if pool.ipc_enabled:
+                from .ipc import share
+
+                made._handle = share(made)
+        made._is_imported = False
         _pools[made] = 0 if pool is None else next(_numbers)
         return made
 
+    @classmethod
+    def from_allocation_handle(
+        cls, device: Device, handle: IPCAllocationHandle
+    ) -> DeviceMemoryResource:
+        """Import a pool of another process.
+
+        Parameters
+        ----------
+        device : Device
+            The device that the pool belongs to.
+        handle : IPCAllocationHandle
+            `get_allocation_handle` of the pool in that process. It can be closed afterwards.
+
+        Returns
+        -------
+        DeviceMemoryResource
+            It allocates nothing: `Buffer.from_ipc_descriptor` makes buffers over what the other
+            process has allocated. `options`, `statistics`, `trim` and `peer_accessible_by` are for
+            that process alone, and raise `TypeError`.
+
+        Raises
+        ------
+        CUDAError
+            If the handle is not that of a pool.
+
+        See Also
+        --------
+        Buffer.from_ipc_descriptor : Imports memory of the pool.
+
+        Notes
+        -----
+        The pool stays imported as long as this object or a buffer of it is open. `multiprocessing`
+        sends pools and their buffers by itself: each process then has one object for each pool.
+
+        References
+        ----------
+        ``cuMemPoolImportFromShareableHandle``
+
+        Examples
+        --------
+        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions(ipc_enabled=True))
+        >>> handle = pool.get_allocation_handle()  # sent to another process, which calls
+        >>> theirs = cudago.DeviceMemoryResource.from_allocation_handle(device, handle)
+        >>> theirs.is_imported
+        True
+        """
+        from .ipc import IPCAllocationHandle, remember
+
+        if not isinstance(handle, IPCAllocationHandle):
+            raise TypeError(f"handle must be an IPCAllocationHandle, not {type(handle).__name__}")
+        made = _core._resource_imported(cls, device, handle.fileno(), handle.leases)
+        made._max_size, made._handle, made._is_imported = None, None, True
+        if handle.leases >= 0 and (own := _core._pool_export(made)[2]):
+            remember(made, own)
+        return made
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether another process created the pool: see `from_allocation_handle`."""
+        return self._is_imported
+
+    @property
+    def is_ipc_enabled(self) -> bool:
+        """Whether other processes can import the pool from this one."""
+        return self._handle is not None
+
+    def get_allocation_handle(self) -> IPCAllocationHandle:
+        """Return what another process needs to import the pool.
+
+        Returns
+        -------
+        IPCAllocationHandle
+            The same each time. `multiprocessing` sends it, or the pool itself.
+
+        Raises
+        ------
+        ValueError
+            If the pool was created without ``ipc_enabled``, or by another process.
+
+        References
+        ----------
+        ``cuMemPoolExportToShareableHandle``
+        """
+        if self._handle is None:
+            whose = "by another process" if self._is_imported else "without ipc_enabled"
+            raise ValueError(f"the pool cannot be shared: it was created {whose}")
+        if self.is_closed:
+            raise ClosedError("memory resource is closed")
+        return self._handle
+
     @property
     def options(self) -> PoolOptions:
-        """The options of the pool. Can be set, except for ``max_size``.
+        """The options of the pool. Can be set, except for ``max_size`` and ``ipc_enabled``.
 
         Others may share the default pool, and then its options too. To change one option, set
         ``dataclasses.replace(resource.options, release_threshold=0)``.
@@ -179,7 +278,12 @@ class DeviceMemoryResource(MemoryResource):
         keep = self._stat(_THRESHOLD)
         reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
         threshold = None if keep >= _ALL else keep
-        return PoolOptions(release_threshold=threshold, max_size=self._max_size, **reuse)
+        return PoolOptions(
+            release_threshold=threshold,
+            max_size=self._max_size,
+            ipc_enabled=self.is_ipc_enabled,
+            **reuse,
+        )
 
     @options.setter
     def options(self, value: PoolOptions) -> None:
@@ -193,6 +297,8 @@ class DeviceMemoryResource(MemoryResource):
                 f"the maximum size of a pool cannot change: it is {self._max_size}, got "
                 f"{value.max_size}"
             )
+        if value.ipc_enabled != self.is_ipc_enabled:
+            raise ValueError("ipc_enabled cannot change: it is an option of a new pool")
         keep = _ALL if value.release_threshold is None else value.release_threshold
         self._set_stat(_THRESHOLD, keep)
         _set_reuse(self, value)

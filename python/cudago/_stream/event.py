@@ -11,6 +11,7 @@ from .._ordinal import device_at
 
 if TYPE_CHECKING:
     from .._memory.device import Device
+    from .ipc import IPCEventDescriptor
 
 __all__ = ["Event"]
 
@@ -42,6 +43,52 @@ class Event(_core.Event):
     def device(self) -> Device:
         """The device that the event belongs to."""
         return device_at(self._ordinal)
+
+    @property
+    def ipc_descriptor(self) -> IPCEventDescriptor:
+        """Names the event to other processes, for `from_ipc_descriptor`.
+
+        Only for an event that this process created with ``ipc_enabled``; `ValueError` for others.
+        Once named, the event stays in the driver when it is closed, because another process may be
+        using it; it ends with this process.
+        """
+        from .ipc import describe_event
+
+        return describe_event(self)
+
+    @classmethod
+    def from_ipc_descriptor(cls, device: Device, descriptor: IPCEventDescriptor) -> Event:
+        """Open an event that another process shares.
+
+        Parameters
+        ----------
+        device : Device
+            The device that the event belongs to.
+        descriptor : IPCEventDescriptor
+            `ipc_descriptor` of the event in that process.
+
+        Returns
+        -------
+        Event
+            The same event: whoever records it, the others see the latest record.
+
+        Raises
+        ------
+        CUDAError
+            If there is no such event; with NVIDIA's driver also in the process that created it.
+
+        Notes
+        -----
+        The process that created the event must live until this one is closed. `multiprocessing`
+        sends such events by itself.
+
+        References
+        ----------
+        ``cuIpcOpenEventHandle``, ``cuIpcGetEventHandle``
+        """
+        from .ipc import open_event
+
+        return open_event(device, descriptor)
 
     def elapsed_ms(self, start: Event) -> float:
         """Return the time from `start` to this event, in milliseconds.

@@ -496,6 +496,22 @@ func (d *Driver) CuEventElapsedTime(start driver.CUevent, end driver.CUevent) (m
 	return d.API.CuEventElapsedTime(start, end)
 }
 
+// CuIpcGetEventHandle calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuIpcGetEventHandle(e driver.CUevent) (handle driver.CUipcEventHandle, result driver.CUresult) {
+	if result = d.next("CuIpcGetEventHandle"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuIpcGetEventHandle(e)
+}
+
+// CuIpcOpenEventHandle calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (out0 driver.CUevent, result driver.CUresult) {
+	if result = d.next("CuIpcOpenEventHandle"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuIpcOpenEventHandle(handle)
+}
+
 // CuMemGetInfo calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuMemGetInfo() (free uint64, total uint64, result driver.CUresult) {
 	if result = d.next("CuMemGetInfo"); result != driver.CUDA_SUCCESS {
@@ -670,6 +686,38 @@ func (d *Driver) CuMemPoolGetAccess(pool driver.CUmemoryPool, location driver.CU
 		return
 	}
 	return d.API.CuMemPoolGetAccess(pool, location)
+}
+
+// CuMemPoolExportToShareableHandle calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPoolExportToShareableHandle(pool driver.CUmemoryPool, typ driver.CUmemAllocationHandleType, flags uint64) (fd int32, result driver.CUresult) {
+	if result = d.next("CuMemPoolExportToShareableHandle"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPoolExportToShareableHandle(pool, typ, flags)
+}
+
+// CuMemPoolImportFromShareableHandle calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType, flags uint64) (out0 driver.CUmemoryPool, result driver.CUresult) {
+	if result = d.next("CuMemPoolImportFromShareableHandle"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPoolImportFromShareableHandle(fd, typ, flags)
+}
+
+// CuMemPoolExportPointer calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPoolExportPointer(p driver.CUdeviceptr) (data driver.CUmemPoolPtrExportData, result driver.CUresult) {
+	if result = d.next("CuMemPoolExportPointer"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPoolExportPointer(p)
+}
+
+// CuMemPoolImportPointer calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPoolImportPointer(pool driver.CUmemoryPool, data *driver.CUmemPoolPtrExportData) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	if result = d.next("CuMemPoolImportPointer"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPoolImportPointer(pool, data)
 }
 
 // CuMemcpyAsync calls the wrapped driver, unless it is to fail.

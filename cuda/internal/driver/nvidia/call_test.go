@@ -419,3 +419,29 @@ func TestAllocationAndConditionalNodeCalls(t *testing.T) {
 		"cuGraphAddNode 0x5 deps=0:(nil)", "  4 0x77 1 edges=0",
 	}, s.calls(t))
 }
+
+func TestSharingCalls(t *testing.T) {
+	s, d := openStandin(t)
+	const fd = driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+	out, r := d.CuMemPoolExportToShareableHandle(11, fd, 0)
+	require.Zero(t, r)
+	require.EqualValues(t, 17, out)
+	pool, r := d.CuMemPoolImportFromShareableHandle(18, fd, 0)
+	require.Zero(t, r)
+	require.EqualValues(t, 12, pool)
+	data, r := d.CuMemPoolExportPointer(0x6000)
+	require.Zero(t, r)
+	p, r := d.CuMemPoolImportPointer(pool, &data)
+	require.Zero(t, r)
+	require.EqualValues(t, 0x7000, p)
+	event, r := d.CuIpcGetEventHandle(0x41)
+	require.Zero(t, r)
+	e, r := d.CuIpcOpenEventHandle(event)
+	require.Zero(t, r)
+	require.EqualValues(t, 0x42, e)
+	require.Equal(t, []string{
+		"cuMemPoolExportToShareableHandle 0xb 1 0", "cuMemPoolImportFromShareableHandle 18 1 0",
+		"cuMemPoolExportPointer 0x6000", "cuMemPoolImportPointer 0xc 1 64",
+		"cuIpcGetEventHandle 0x41", "cuIpcOpenEventHandle 64 1",
+	}, s.calls(t))
+}

@@ -111,6 +111,26 @@ static inline out cuMemPoolGetAttribute(address fn, CUmemoryPool pool, CUmemPool
 	return o;
 }
 
+// A file descriptor is an int at the given address on the way out, and the
+// pointer itself on the way in (cuda.h, CUmemAllocationHandleType).
+static inline out cuMemPoolExportToShareableHandle(address fn, CUmemoryPool pool, CUmemAllocationHandleType type, uint64_t flags)
+{
+	GUARD(out)
+	union { int fd; char fabric[64]; } handle = {-1}; // room for the largest kind
+	CUresult r = CAST((void *, CUmemoryPool, CUmemAllocationHandleType, unsigned long long))(&handle, pool, type, flags);
+	out o = {r, (uint64_t)(int64_t)handle.fd};
+	return o;
+}
+
+static inline out cuMemPoolImportFromShareableHandle(address fn, int fd, CUmemAllocationHandleType type, uint64_t flags)
+{
+	GUARD(out)
+	CUmemoryPool pool = 0;
+	CUresult r = CAST((CUmemoryPool *, void *, CUmemAllocationHandleType, unsigned long long))(&pool, (void *)(intptr_t)fd, type, flags);
+	out o = {r, (uint64_t)pool};
+	return o;
+}
+
 // Attributes have 1, 4 or 8 bytes; the hosts that CUDA runs on are little
 // endian, so that the zeroed rest widens the value. Only the device ordinal
 // is signed.

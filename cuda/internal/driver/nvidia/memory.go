@@ -24,3 +24,15 @@ func (d *binding) CuPointerGetAttribute(attr driver.CUpointer_attribute, p drive
 	o := C.cuPointerGetAttribute(d.fn[cuPointerGetAttribute], C.CUpointer_attribute(attr), C.CUdeviceptr(p))
 	return uint64(o.value), driver.CUresult(o.r)
 }
+
+func (d *binding) CuMemPoolExportToShareableHandle(pool driver.CUmemoryPool, typ driver.CUmemAllocationHandleType, flags uint64) (int32, driver.CUresult) {
+	o := C.cuMemPoolExportToShareableHandle(d.fn[cuMemPoolExportToShareableHandle], C.CUmemoryPool(pool),
+		C.CUmemAllocationHandleType(typ), C.uint64_t(flags))
+	return int32(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType, flags uint64) (driver.CUmemoryPool, driver.CUresult) {
+	o := C.cuMemPoolImportFromShareableHandle(d.fn[cuMemPoolImportFromShareableHandle], C.int(fd),
+		C.CUmemAllocationHandleType(typ), C.uint64_t(flags))
+	return driver.CUmemoryPool(o.value), driver.CUresult(o.r)
+}

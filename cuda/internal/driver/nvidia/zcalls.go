@@ -30,6 +30,8 @@ var (
 	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUgraphExecUpdateResultInfo{})]byte   = [C.sizeof_CUgraphExecUpdateResultInfo]byte{}
 	_ [unsafe.Sizeof(driver.CUdevResource{})]byte                 = [C.sizeof_CUdevResource]byte{}
+	_ [unsafe.Sizeof(driver.CUmemPoolPtrExportData{})]byte        = [C.sizeof_CUmemPoolPtrExportData]byte{}
+	_ [unsafe.Sizeof(driver.CUipcEventHandle{})]byte              = [C.sizeof_CUipcEventHandle]byte{}
 	_ [unsafe.Sizeof(driver.CUstreamBatchMemOpParams{})]byte      = [C.sizeof_CUstreamBatchMemOpParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{})]byte = [C.sizeof_CUDA_BATCH_MEM_OP_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
@@ -285,6 +287,16 @@ func (d *binding) CuEventElapsedTime(start driver.CUevent, end driver.CUevent) (
 	return float32(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuIpcGetEventHandle(e driver.CUevent) (handle driver.CUipcEventHandle, result driver.CUresult) {
+	o := C.cuIpcGetEventHandle(d.fn[cuIpcGetEventHandle], (*C.CUipcEventHandle)(unsafe.Pointer(&handle)), C.CUevent(e))
+	return handle, driver.CUresult(o)
+}
+
+func (d *binding) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (out0 driver.CUevent, result driver.CUresult) {
+	o := C.cuIpcOpenEventHandle(d.fn[cuIpcOpenEventHandle], *(*C.CUipcEventHandle)(unsafe.Pointer(&handle)))
+	return driver.CUevent(o.value), driver.CUresult(o.r)
+}
+
 func (d *binding) CuMemGetInfo() (free uint64, total uint64, result driver.CUresult) {
 	o := C.cuMemGetInfo(d.fn[cuMemGetInfo])
 	return uint64(o.first), uint64(o.second), driver.CUresult(o.r)
@@ -372,6 +384,16 @@ func (d *binding) CuMemPoolSetAccess(pool driver.CUmemoryPool, desc []driver.CUm
 func (d *binding) CuMemPoolGetAccess(pool driver.CUmemoryPool, location driver.CUmemLocation) (flags driver.CUmemAccess_flags, result driver.CUresult) {
 	o := C.cuMemPoolGetAccess(d.fn[cuMemPoolGetAccess], C.CUmemoryPool(pool), *(*C.CUmemLocation)(unsafe.Pointer(&location)))
 	return driver.CUmemAccess_flags(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuMemPoolExportPointer(p driver.CUdeviceptr) (data driver.CUmemPoolPtrExportData, result driver.CUresult) {
+	o := C.cuMemPoolExportPointer(d.fn[cuMemPoolExportPointer], (*C.CUmemPoolPtrExportData)(unsafe.Pointer(&data)), C.CUdeviceptr(p))
+	return data, driver.CUresult(o)
+}
+
+func (d *binding) CuMemPoolImportPointer(pool driver.CUmemoryPool, data *driver.CUmemPoolPtrExportData) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	o := C.cuMemPoolImportPointer(d.fn[cuMemPoolImportPointer], C.CUmemoryPool(pool), (*C.CUmemPoolPtrExportData)(unsafe.Pointer(data)))
+	return driver.CUdeviceptr(o.value), driver.CUresult(o.r)
 }
 
 func (d *binding) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, size uint64, s driver.CUstream) (result driver.CUresult) {

@@ -111,6 +111,9 @@ func (d *simulator) captureRecord(s *stream, e *event) (captured bool, r driver.
 		r = d.implicitCapture(s)
 		return r != driver.CUDA_SUCCESS, r
 	}
+	if e.shared != nil {
+		return true, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	c := s.capture.Load()
@@ -128,6 +131,9 @@ func (d *simulator) captureWait(s *stream, e *event, external bool) (captured bo
 	if s.capture.Load() == nil && (rec == nil || rec.capture == nil) {
 		r = d.implicitCapture(s)
 		return r != driver.CUDA_SUCCESS, r
+	}
+	if e.shared != nil {
+		return true, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()

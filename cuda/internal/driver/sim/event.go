@@ -11,7 +11,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-const eventFlags = driver.CU_EVENT_BLOCKING_SYNC | driver.CU_EVENT_DISABLE_TIMING
+const eventFlags = driver.CU_EVENT_BLOCKING_SYNC | driver.CU_EVENT_DISABLE_TIMING | driver.CU_EVENT_INTERPROCESS
 
 // waitExternal is CU_EVENT_WAIT_EXTERNAL: in a capture, the wait becomes a
 // node. From cuda.h, CUDA 12.4.
@@ -25,6 +25,7 @@ type event struct {
 	ctx    *context
 	handle driver.CUevent
 	flags  uint32
+	shared *sharedEvent // immutable; nil unless processes share it
 
 	mu     sync.Mutex
 	latest *record // guarded by mu; nil before the first record
@@ -37,6 +38,9 @@ type record struct {
 	at atomic.Int64 // nanoseconds since started
 	// launch is the graph launch that makes the record, if one does.
 	launch *graphRun
+	// Of an event that processes share: the page, and the number there.
+	shared *sharedEvent
+	number uint64
 
 	// A record in a capture has these and no point.
 	capture *capture
@@ -46,7 +50,16 @@ type record struct {
 // run is called when the stream reaches the record.
 func (r *record) run(*execution) *failure {
 	r.at.Store(int64(time.Since(started)))
+	r.drop()
 	return nil
+}
+
+// drop tells other processes, also if the context has failed: they would wait
+// for ever.
+func (r *record) drop() {
+	if r.shared != nil {
+		r.shared.finish(r.number)
+	}
 }
 
 func (e *event) get() *record {
@@ -69,6 +82,9 @@ func (d *simulator) event(h driver.CUevent) (*event, driver.CUresult) {
 	if e == nil {
 		return nil, driver.CUDA_ERROR_INVALID_HANDLE
 	}
+	if e.shared != nil && e.shared.destroyed.Load() != 0 { // by the other process; with NVIDIA's driver undefined
+		return nil, driver.CUDA_ERROR_INVALID_HANDLE
+	}
 	return e, e.ctx.result()
 }
 
@@ -77,11 +93,18 @@ func (d *simulator) CuEventCreate(flags uint32) (driver.CUevent, driver.CUresult
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if flags&^eventFlags != 0 {
+	const interprocess, untimed = driver.CU_EVENT_INTERPROCESS, driver.CU_EVENT_DISABLE_TIMING
+	if flags&^eventFlags != 0 || flags&interprocess != 0 && flags&untimed == 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	d.behindLaunches()
 	e := &event{ctx: c, flags: flags}
+	if flags&interprocess != 0 {
+		var err error
+		if e.shared, err = newSharedEvent(); err != nil {
+			return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+		}
+	}
 	e.handle = d.events.add(e)
 	return e.handle, driver.CUDA_SUCCESS
 }
@@ -99,6 +122,9 @@ func (d *simulator) CuEventDestroy(h driver.CUevent) driver.CUresult {
 		defer d.leaveEvent(c.origin)
 	}
 	d.behindLaunches()
+	if e.shared != nil && !e.shared.imported {
+		e.shared.destroyed.Store(1)
+	}
 	return e.ctx.result()
 }
 
@@ -136,6 +162,9 @@ func (d *simulator) CuEventRecord(h driver.CUevent, hs driver.CUstream) driver.C
 		return r
 	}
 	rec := &record{}
+	if e.shared != nil {
+		rec.shared, rec.number = e.shared, e.shared.begin()
+	}
 	rec.point = s.enqueueQuick(rec)
 	e.set(rec)
 	return driver.CUDA_SUCCESS
@@ -157,6 +186,9 @@ func (d *simulator) CuStreamWaitEvent(hs driver.CUstream, h driver.CUevent, flag
 	if captured, r := d.captureWait(s, e, flags == waitExternal); captured {
 		return r
 	}
+	if e.shared != nil {
+		return d.waitShared(s, e)
+	}
 	if rec := e.get(); rec != nil && (!rec.reached() || d.check.ordering()) {
 		s.enqueueQuick(joinWork{}, rec.point)
 	}
@@ -168,7 +200,7 @@ func (d *simulator) CuEventQuery(h driver.CUevent) driver.CUresult {
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if rec != nil && !rec.reached() {
+	if rec != nil && !rec.reached() || e.shared != nil && !e.shared.reached(e.shared.latest.Load()) {
 		return driver.CUDA_ERROR_NOT_READY
 	}
 	if rec != nil {
@@ -185,6 +217,9 @@ func (d *simulator) CuEventSynchronize(h driver.CUevent) driver.CUresult {
 	if rec != nil {
 		rec.wait()
 		d.waited(rec.point)
+	}
+	if e.shared != nil {
+		e.shared.host(e.ctx, e.shared.latest.Load())
 	}
 	e.ctx.dev.trimPools()
 	return e.ctx.outcome()

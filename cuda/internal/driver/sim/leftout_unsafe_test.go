@@ -88,8 +88,16 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 		_, r = o.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{Flags: driver.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH})
 		return r
 	},
-	"memory pools that are shared with other processes": func(_ *testing.T, o *one) driver.CUresult { return pool(o, 1, 1) },
-	"memory pools on the host":                          func(_ *testing.T, o *one) driver.CUresult { return pool(o, 2, 0) },
+	"memory pools that are shared by other handles than file descriptors": func(_ *testing.T, o *one) driver.CUresult { return pool(o, 1, 8) },
+	"events of several processes in graphs": func(t *testing.T, o *one) driver.CUresult {
+		e, r := o.CuEventCreate(driver.CU_EVENT_INTERPROCESS | driver.CU_EVENT_DISABLE_TIMING)
+		ok(t, r)
+		g, r := o.CuGraphCreate(0)
+		ok(t, r)
+		_, r = o.CuGraphAddEventRecordNode(g, nil, e)
+		return r
+	},
+	"memory pools on the host": func(_ *testing.T, o *one) driver.CUresult { return pool(o, 2, 0) },
 	"virtual memory that is shared with other processes": func(_ *testing.T, o *one) driver.CUresult {
 		return physical(o, func(p *driver.CUmemAllocationProp) { p.RequestedHandleTypes = 1 })
 	},

@@ -15,7 +15,7 @@ import (
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
 	a.id, a.site = bufferCount.Add(1), d.check.site(allocators[a.kind])
 	base, err := a.from(c.dev.memory, size)
-	if a.pool != nil { // before the memory can be found and freed
+	if a.pool != nil && !a.isTheirs() { // before the memory can be found and freed
 		a.pool.settle(size, err == nil)
 	}
 	if errors.Is(err, memory.ErrOutOfMemory) {
@@ -28,6 +28,9 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 	d.space.add(a)
 	if d.cameTooLate(a) {
 		return driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+	}
+	if a.isTheirs() {
+		return driver.CUDA_SUCCESS
 	}
 	if d.config.full {
 		d.poison(a)
@@ -44,12 +47,18 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 func (a *allocation) from(m *memory.Memory, size uint64) (uint64, error) {
 	switch a.kind {
 	case memPool:
+		if a.place != nil {
+			return m.AllocFile(a.place.memory(), size, a, a.pool.access)
+		}
 		return m.AllocShared(size, a, a.pool.access)
 	case memGraph:
 		return m.AllocShared(size, a, a.access)
 	}
 	return m.Alloc(size, a)
 }
+
+// isTheirs reports whether the memory was imported from another process.
+func (a *allocation) isTheirs() bool { return a.place != nil && a.place.pool.imported }
 
 // poisonByte fills fresh memory under check=full: as a float it is a huge
 // number, as an index it is far out of bounds.
@@ -85,7 +94,10 @@ func (d *simulator) release(a *allocation, call string) {
 		// had it: the device was closed meanwhile.
 		a.ctx.dev.memory.Forget(a.base)
 		_ = a.ctx.dev.memory.Free(a.base, a.freer(call))
-		if a.pool != nil {
+		if a.place != nil {
+			a.place.end(a.size)
+		}
+		if a.pool != nil && !a.isTheirs() {
 			a.pool.returned(a.size)
 		}
 		return

@@ -88,13 +88,22 @@ func (d *simulator) CuGraphAddEmptyNode(g driver.CUgraph, deps []driver.CUgraphN
 }
 
 func (d *simulator) CuGraphAddEventRecordNode(g driver.CUgraph, deps []driver.CUgraphNode, h driver.CUevent) (driver.CUgraphNode, driver.CUresult) {
-	e, r := d.event(h)
+	e, r := d.nodeEvent(h)
 	return d.addWork(g, deps, driver.CU_GRAPH_NODE_TYPE_EVENT_RECORD, &eventRecordWork{e}, r)
 }
 
 func (d *simulator) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraphNode, h driver.CUevent) (driver.CUgraphNode, driver.CUresult) {
-	e, r := d.event(h)
+	e, r := d.nodeEvent(h)
 	return d.addWork(g, deps, driver.CU_GRAPH_NODE_TYPE_WAIT_EVENT, &eventWaitWork{e}, r)
+}
+
+// nodeEvent returns an event that can be in a graph: none of several processes.
+func (d *simulator) nodeEvent(h driver.CUevent) (*event, driver.CUresult) {
+	e, r := d.event(h)
+	if r == driver.CUDA_SUCCESS && e.shared != nil {
+		r = driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	return e, r
 }
 
 // workOf returns a node's work, if it is of type W.

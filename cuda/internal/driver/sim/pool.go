@@ -21,6 +21,7 @@ type pool struct {
 	handle driver.CUmemoryPool
 	limit  uint64 // most bytes in use; 0: the device's memory
 	access *memory.Permission
+	shared *sharedPool // immutable; nil unless other processes may import it
 
 	mu           sync.Mutex
 	destroyed    bool                                  // guarded by mu; no longer keeps a reserve
@@ -140,8 +141,11 @@ func (w *freeWork) run(x *execution) *failure {
 // Where memory is short, it waits for the frees that are queued in the stream:
 // with CUDA their memory would be reused there without waiting.
 func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdeviceptr, driver.CUresult) {
-	if size == 0 {
+	if size == 0 || p.shared != nil && p.shared.imported {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if s.capture.Load() != nil && p.shared != nil {
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED // as for an allocation node: see cuda.h
 	}
 	if s.capture.Load() != nil {
 		return d.captureAlloc(s, size, p)
@@ -153,11 +157,21 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 		return 0, r
 	}
 	a := &allocation{kind: memPool, pool: p}
+	if p.shared != nil {
+		at, err := p.shared.take(size)
+		if err != nil {
+			return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+		}
+		a.place = at
+	}
 	r := d.allocatePooled(s.ctx, size, a)
 	// Even if the stream is done: a free may have ended just after the attempt.
 	if _, total := s.ctx.dev.memory.Info(); r == driver.CUDA_ERROR_OUT_OF_MEMORY && size <= total {
 		s.end().wait()
 		r = d.allocatePooled(s.ctx, size, a)
+	}
+	if r != driver.CUDA_SUCCESS && a.place != nil {
+		a.place.end(size)
 	}
 	return driver.CUdeviceptr(a.base), r
 }
@@ -230,8 +244,7 @@ func (d *simulator) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (driver.CUmem
 	return v.defaultPool.handle, r
 }
 
-// CuMemPoolCreate makes a pool of device memory that is not shared with other
-// processes.
+// CuMemPoolCreate makes a pool of device memory.
 func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemoryPool, driver.CUresult) {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return 0, r
@@ -240,7 +253,8 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 	if props == nil || props.AllocType != pinned {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if props.LocationType != onDevice || props.HandleTypes != 0 {
+	if props.LocationType != onDevice ||
+		props.HandleTypes&^int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 {
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	dev, r := d.device(driver.CUdevice(props.LocationID))
@@ -251,11 +265,22 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 		return 0, r
 	}
 	p := newPool(dev, props.MaxSize)
+	if props.HandleTypes != 0 {
+		shared, err := newSharedPool(dev)
+		if err != nil {
+			return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+		}
+		p.shared = shared
+	}
+	return d.addPool(p), r
+}
+
+func (d *simulator) addPool(p *pool) driver.CUmemoryPool {
 	p.handle = d.pools.add(p)
-	dev.poolsMu.Lock()
-	defer dev.poolsMu.Unlock()
-	dev.pools = append(dev.pools, p)
-	return p.handle, r
+	p.dev.poolsMu.Lock()
+	defer p.dev.poolsMu.Unlock()
+	p.dev.pools = append(p.dev.pools, p)
+	return p.handle
 }
 
 // CuMemPoolDestroy ends the pool; its allocations remain valid.

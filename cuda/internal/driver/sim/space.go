@@ -37,6 +37,7 @@ type allocation struct {
 	ctx        *context
 	readOnly   bool               // registered: kernels must not write it
 	pool       *pool              // memPool
+	place      *place             // memPool, of a pool that processes share
 	graph      *graphAlloc        // memGraph
 	access     *memory.Permission // memGraph
 	mapping    []byte             // memPinned, memManaged

@@ -435,6 +435,20 @@ func (d *tracer) CuEventElapsedTime(start driver.CUevent, end driver.CUevent) (m
 	return
 }
 
+func (d *tracer) CuIpcGetEventHandle(e driver.CUevent) (handle driver.CUipcEventHandle, result driver.CUresult) {
+	call := d.begin("cuIpcGetEventHandle", []field{{"e", e}})
+	handle, result = d.API.CuIpcGetEventHandle(e)
+	call.end(result, []field{{"handle", handle}})
+	return
+}
+
+func (d *tracer) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (out0 driver.CUevent, result driver.CUresult) {
+	call := d.begin("cuIpcOpenEventHandle", []field{{"handle", handle}})
+	out0, result = d.API.CuIpcOpenEventHandle(handle)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
 func (d *tracer) CuMemGetInfo() (free uint64, total uint64, result driver.CUresult) {
 	call := d.begin("cuMemGetInfo", []field{})
 	free, total, result = d.API.CuMemGetInfo()
@@ -586,6 +600,34 @@ func (d *tracer) CuMemPoolGetAccess(pool driver.CUmemoryPool, location driver.CU
 	call := d.begin("cuMemPoolGetAccess", []field{{"pool", pool}, {"location", location}})
 	flags, result = d.API.CuMemPoolGetAccess(pool, location)
 	call.end(result, []field{{"flags", flags}})
+	return
+}
+
+func (d *tracer) CuMemPoolExportToShareableHandle(pool driver.CUmemoryPool, typ driver.CUmemAllocationHandleType, flags uint64) (fd int32, result driver.CUresult) {
+	call := d.begin("cuMemPoolExportToShareableHandle", []field{{"pool", pool}, {"typ", typ}, {"flags", flags}})
+	fd, result = d.API.CuMemPoolExportToShareableHandle(pool, typ, flags)
+	call.end(result, []field{{"fd", fd}})
+	return
+}
+
+func (d *tracer) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType, flags uint64) (out0 driver.CUmemoryPool, result driver.CUresult) {
+	call := d.begin("cuMemPoolImportFromShareableHandle", []field{{"fd", fd}, {"typ", typ}, {"flags", flags}})
+	out0, result = d.API.CuMemPoolImportFromShareableHandle(fd, typ, flags)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuMemPoolExportPointer(p driver.CUdeviceptr) (data driver.CUmemPoolPtrExportData, result driver.CUresult) {
+	call := d.begin("cuMemPoolExportPointer", []field{{"p", p}})
+	data, result = d.API.CuMemPoolExportPointer(p)
+	call.end(result, []field{{"data", data}})
+	return
+}
+
+func (d *tracer) CuMemPoolImportPointer(pool driver.CUmemoryPool, data *driver.CUmemPoolPtrExportData) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	call := d.begin("cuMemPoolImportPointer", []field{{"pool", pool}, {"data", data}})
+	out0, result = d.API.CuMemPoolImportPointer(pool, data)
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 

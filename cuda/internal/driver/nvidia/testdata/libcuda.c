@@ -297,6 +297,53 @@ EXPORT CUresult cuModuleGetFunctionCount(unsigned *count, handle m)
 	return 0;
 }
 
+// cuda.h, CUDA 12.4: a file descriptor goes out as an int and comes in as the pointer.
+typedef struct { unsigned char reserved[64]; } opaque;
+
+EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, handle pool, int type, unsigned long long flags)
+{
+	note("cuMemPoolExportToShareableHandle %p %d %llu", pool, type, flags);
+	*(int *)out = 17;
+	return 0;
+}
+
+EXPORT CUresult cuMemPoolImportFromShareableHandle(handle *pool, void *in, int type, unsigned long long flags)
+{
+	note("cuMemPoolImportFromShareableHandle %d %d %llu", (int)(intptr_t)in, type, flags);
+	*pool = HANDLE(12);
+	return 0;
+}
+
+EXPORT CUresult cuMemPoolExportPointer(opaque *out, CUdeviceptr p)
+{
+	note("cuMemPoolExportPointer %#llx", (unsigned long long)p);
+	for (int i = 0; i < 64; i++)
+		out->reserved[i] = (unsigned char)(i + 1);
+	return 0;
+}
+
+EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *p, handle pool, opaque *in)
+{
+	note("cuMemPoolImportPointer %p %d %d", pool, in->reserved[0], in->reserved[63]);
+	*p = 0x7000;
+	return 0;
+}
+
+EXPORT CUresult cuIpcGetEventHandle(opaque *out, handle e)
+{
+	note("cuIpcGetEventHandle %p", e);
+	for (int i = 0; i < 64; i++)
+		out->reserved[i] = (unsigned char)(64 - i);
+	return 0;
+}
+
+EXPORT CUresult cuIpcOpenEventHandle(handle *e, opaque in)
+{
+	note("cuIpcOpenEventHandle %d %d", in.reserved[0], in.reserved[63]);
+	*e = HANDLE(0x42);
+	return 0;
+}
+
 EXPORT CUresult cuModuleEnumerateFunctions(handle *f, unsigned n, handle m)
 {
 	note("cuModuleEnumerateFunctions %u %p", n, m);

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// shared makes a pool, imports it, and fills one allocation.
+func shared(t *testing.T, o *one, s driver.CUstream) (imported driver.CUmemoryPool, p driver.CUdeviceptr, data driver.CUmemPoolPtrExportData) {
+	t.Helper()
+	const posix = driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+	pool, r := o.CuMemPoolCreate(&driver.CUmemPoolProps{AllocType: 1, LocationType: 1, HandleTypes: int32(posix)})
+	ok(t, r)
+	fd, r := o.CuMemPoolExportToShareableHandle(pool, posix, 0)
+	ok(t, r)
+	imported, r = o.CuMemPoolImportFromShareableHandle(fd, posix, 0)
+	ok(t, r)
+	require.NoError(t, os.NewFile(uintptr(fd), "pool").Close())
+	p, r = o.CuMemAllocFromPoolAsync(10000, pool, s)
+	ok(t, r)
+	ok(t, o.CuMemsetD32Async(p, 5, 2500, s))
+	data, r = o.CuMemPoolExportPointer(p)
+	ok(t, r)
+	return imported, p, data
+}
+
+func TestImportedMemoryIsTheSame(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	s, r := o.CuStreamCreateWithPriority(1, 0)
+	ok(t, r)
+	pool, p, data := shared(t, o, s)
+	free, _, r := o.CuMemGetInfo()
+	ok(t, r)
+	q, r := o.CuMemPoolImportPointer(pool, &data)
+	ok(t, r)
+	require.NotEqual(t, p, q)
+	after, _, r := o.CuMemGetInfo()
+	ok(t, r)
+	require.Equal(t, free, after, "memory of another process does not count")
+	ok(t, o.CuMemsetD32Async(q+4, 6, 1, s))
+	_, size, r := o.CuMemGetAddressRange(q + 5000)
+	ok(t, r)
+	require.EqualValues(t, 10000, size)
+	ok(t, o.CuMemcpyAsync(p+8, q+4, 4, s))
+	got := make([]uint32, 4)
+	ok(t, o.CuMemcpyAsync(address(got), p, 16, s))
+	ok(t, o.CuMemFreeAsync(q, s))
+	ok(t, o.CuStreamSynchronize(s))
+	require.Equal(t, []uint32{5, 6, 6, 5}, got)
+	ok(t, o.CuMemFreeAsync(p, s))
+	ok(t, o.CuStreamSynchronize(s))
+	_, r = o.CuMemPoolImportPointer(pool, &data)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r, "it has been freed")
+}
+
+func TestImportRefusesOtherData(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	pool, _, data := shared(t, o, 0)
+	other, _, theirs := shared(t, o, 0)
+	_, r := o.CuMemPoolImportPointer(other, &data)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+	for i := range 40 {
+		broken := data
+		broken.Reserved[i] ^= 0x40
+		_, r := o.CuMemPoolImportPointer(pool, &broken)
+		require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r, i)
+	}
+	_, r = o.CuMemPoolImportPointer(other, &theirs)
+	ok(t, r)
+}
+
+func TestEventsOfTwoHandlesAreOne(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	s, r := o.CuStreamCreateWithPriority(1, 0)
+	ok(t, r)
+	e, r := o.CuEventCreate(driver.CU_EVENT_INTERPROCESS | driver.CU_EVENT_DISABLE_TIMING)
+	ok(t, r)
+	handle, r := o.CuIpcGetEventHandle(e)
+	ok(t, r)
+	f, r := o.CuIpcOpenEventHandle(handle)
+	ok(t, r)
+	for range 500 { // more than there are marks
+		ok(t, o.CuEventRecord(e, s))
+		ok(t, o.CuEventSynchronize(f))
+		ok(t, o.CuEventQuery(f))
+		ok(t, o.CuEventRecord(f, s))
+		ok(t, o.CuStreamWaitEvent(s, e, 0))
+		ok(t, o.CuEventSynchronize(e))
+	}
+	broken := handle
+	broken.Reserved[24] ^= 1
+	_, r = o.CuIpcOpenEventHandle(broken)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, r)
+	ok(t, o.CuEventDestroy(e))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, o.CuEventQuery(f))
+	_, r = o.CuIpcOpenEventHandle(handle)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, r)
+}

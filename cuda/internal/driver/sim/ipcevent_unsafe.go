@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"structs"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/memfd"
+)
+
+// An interprocess event is a page that processes share. Its recordings are
+// numbered; the latest number is what a query or wait looks at, and each is
+// marked when its stream has come to it.
+const (
+	eventMagic = 0x76656f676164756 // "vudago.."
+	eventMarks = 200               // a recording's mark is reused by the one so many later
+)
+
+// eventPage lies in shared memory.
+type eventPage struct {
+	_         structs.HostLayout
+	magic, id uint64
+	latest    atomic.Uint64             // number of the latest recording; 0 before the first
+	destroyed atomic.Uint64             // by the process that created it
+	done      [eventMarks]atomic.Uint64 // the latest recording of each remainder that is complete
+	by        [eventMarks]atomic.Uint64 // the process that made it
+}
+
+// sharedEvent is a process's view of the page, unmapped when nothing refers to
+// it any more.
+type sharedEvent struct {
+	*eventPage
+	file     *os.File // nil if it is another process's
+	imported bool
+}
+
+func mapEvent(f *os.File) (*sharedEvent, error) {
+	mem, err := syscall.Mmap(int(f.Fd()), 0, int(unsafe.Sizeof(eventPage{})), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	e := &sharedEvent{eventPage: (*eventPage)(unsafe.Pointer(unsafe.SliceData(mem)))}
+	runtime.AddCleanup(e, func(mem []byte) { _ = syscall.Munmap(mem) }, mem)
+	return e, nil
+}
+
+func newSharedEvent() (*sharedEvent, error) {
+	f, err := memfd.Create("cudago simulated event")
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(int64(unsafe.Sizeof(eventPage{}))); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	e, err := mapEvent(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	e.file, e.magic, e.id = f, eventMagic, rand.Uint64()
+	return e, nil
+}
+
+// begin numbers a recording.
+func (e *sharedEvent) begin() uint64 {
+	n := e.latest.Add(1)
+	e.by[n%eventMarks].Store(uint64(os.Getpid()))
+	return n
+}
+
+// finish marks a recording as complete.
+func (e *sharedEvent) finish(n uint64) {
+	mark := &e.done[n%eventMarks]
+	for old := mark.Load(); old < n && !mark.CompareAndSwap(old, n); old = mark.Load() {
+	}
+}
+
+func (e *sharedEvent) reached(n uint64) bool { return n == 0 || e.done[n%eventMarks].Load() >= n }
+
+// orphaned reports whether the process that made a recording has ended before
+// the recording was complete, and which it was.
+func (e *sharedEvent) orphaned(n uint64) (pid int, gone bool) {
+	pid = int(e.by[n%eventMarks].Load())
+	gone = errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	return pid, gone && !e.reached(n)
+}
+
+// orphanLook is how many looks at a recording pass between two at its process.
+const orphanLook = 64
+
+// await returns when the recording is complete, stop is closed, or the context
+// has failed.
+func (e *sharedEvent) await(c *context, n uint64, stop <-chan struct{}) *failure {
+	for pause, looks := soonestLook, 1; !e.reached(n) && c.result() == driver.CUDA_SUCCESS; pause, looks = min(2*pause, latestLook), looks+1 {
+		select {
+		case <-stop:
+			return nil
+		case <-time.After(pause):
+		}
+		if looks%orphanLook != 0 {
+			continue
+		}
+		if pid, gone := e.orphaned(n); gone {
+			return &failure{driver.CUDA_ERROR_LAUNCH_FAILED, fmt.Sprintf(
+				"a wait for an interprocess event cannot end: process %d, which recorded it, has ended before its work", pid)}
+		}
+	}
+	return nil
+}
+
+// sharedWait is a stream's wait for a recording of another process.
+type sharedWait struct {
+	e *sharedEvent
+	n uint64
+}
+
+func (w *sharedWait) run(x *execution) *failure {
+	if x.sim.shuffle != nil {
+		// The goroutine that waits here may be the one that would run what the
+		// other process waits for.
+		done := make(chan struct{})
+		defer close(done)
+		x.sim.workers.Add(1)
+		go x.sim.shuffle.standIn(&x.sim.workers, done)
+	}
+	running := x.ctx.dev.cancel.enter()
+	defer running.leave()
+	f := w.e.await(x.ctx, w.n, running.stop)
+	if f == nil && !w.e.reached(w.n) && x.ctx.result() == driver.CUDA_SUCCESS && !running.canceler.isClosed() {
+		running.report(x.ctx, "canceled in a wait for an interprocess event")
+	}
+	return f
+}
+
+// host waits in the calling thread.
+func (e *sharedEvent) host(c *context, n uint64) {
+	running := c.dev.cancel.enter()
+	defer running.leave()
+	if f := e.await(c, n, running.stop); f != nil {
+		c.fail(f)
+	}
+}
+
+// waitShared makes a stream wait for the latest recording.
+func (d *simulator) waitShared(s *stream, e *event) driver.CUresult {
+	n := e.shared.latest.Load()
+	rec := e.get()
+	switch {
+	case rec != nil && rec.number == n:
+		s.enqueueQuick(joinWork{}, rec.point)
+	case !e.shared.reached(n):
+		d.behindGraphs()
+		s.awaitRoom(false)
+		s.enqueue(&sharedWait{e.shared, n})
+	}
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuIpcGetEventHandle(h driver.CUevent) (handle driver.CUipcEventHandle, r driver.CUresult) {
+	e, r := d.event(h)
+	if r != driver.CUDA_SUCCESS {
+		return handle, r
+	}
+	if e.shared == nil || e.shared.imported {
+		return handle, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	for i, w := range []uint64{eventMagic, uint64(os.Getpid()), uint64(e.shared.file.Fd()), e.shared.id} {
+		binary.LittleEndian.PutUint64(handle.Reserved[8*i:], w)
+	}
+	return handle, r
+}
+
+// CuIpcOpenEventHandle finds the page by the descriptor that the other process
+// has of it.
+func (d *simulator) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (driver.CUevent, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	var words [4]uint64
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(handle.Reserved[8*i:])
+	}
+	if words[0] != eventMagic {
+		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	f, err := memfd.Open(int(words[1]), int(words[2]))
+	if errors.Is(err, fs.ErrPermission) {
+		return 0, driver.CUDA_ERROR_MAP_FAILED
+	}
+	if err != nil {
+		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err != nil || info.Size() != int64(unsafe.Sizeof(eventPage{})) {
+		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	shared, err := mapEvent(f)
+	if err != nil {
+		return 0, driver.CUDA_ERROR_MAP_FAILED
+	}
+	if shared.magic != eventMagic || shared.id != words[3] || shared.destroyed.Load() != 0 {
+		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	shared.imported = true
+	e := &event{ctx: c, flags: driver.CU_EVENT_DISABLE_TIMING, shared: shared}
+	e.handle = d.events.add(e)
+	return e.handle, driver.CUDA_SUCCESS
+}

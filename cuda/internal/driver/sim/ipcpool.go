@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/memfd"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+)
+
+// A pool that other processes may import has its memory in a file, whose
+// descriptor is the shareable handle. The file begins with a page that says what
+// it is. Each allocation is a page with its state and then its bytes. Places in
+// the file are never used twice; what was freed is given back to the system.
+const (
+	sharedMagic = 0x6f676164756373 // "scudago"
+	sharedPage  = 4096
+	sharedLive  = 0x6c697665 // "live"
+)
+
+// sharedPool is the file of a pool.
+type sharedPool struct {
+	file     *os.File // closed when nothing refers to it any more
+	id       uint64   // random, in the file's first page
+	imported bool     // from another process, which allocates
+
+	mu   sync.Mutex
+	next int64 // guarded by mu; where the next allocation goes
+}
+
+// place is where an allocation is in its pool's file.
+type place struct {
+	pool   *sharedPool
+	offset int64 // of the page with its state
+}
+
+func newSharedPool(dev *device) (*sharedPool, error) {
+	f, err := memfd.Create("cudago simulated memory pool")
+	if err != nil {
+		return nil, err
+	}
+	p := &sharedPool{file: f, id: rand.Uint64(), next: sharedPage}
+	if err := p.write(0, sharedMagic, p.id, uint64(dev.ordinal)); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// openSharedPool opens the file behind a descriptor, if it is that of a pool.
+func openSharedPool(fd int32) (p *sharedPool, ordinal uint64, ok bool) {
+	f, err := memfd.Open(os.Getpid(), int(fd))
+	if err != nil {
+		return nil, 0, false
+	}
+	p = &sharedPool{file: f, imported: true}
+	var head [3]uint64
+	if !p.read(0, head[:]) || head[0] != sharedMagic {
+		_ = f.Close()
+		return nil, 0, false
+	}
+	p.id = head[1]
+	return p, head[2], true
+}
+
+func (p *sharedPool) write(at int64, words ...uint64) error {
+	bytes, err := binary.Append(nil, binary.LittleEndian, words)
+	if err == nil {
+		_, err = p.file.WriteAt(bytes, at)
+	}
+	return err
+}
+
+func (p *sharedPool) read(at int64, words []uint64) bool {
+	return binary.Read(io.NewSectionReader(p.file, at, int64(8*len(words))), binary.LittleEndian, words) == nil
+}
+
+// take makes room for an allocation.
+func (p *sharedPool) take(size uint64) (*place, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.next
+	end := at + sharedPage + int64((size+sharedPage-1)/sharedPage*sharedPage)
+	if err := p.file.Truncate(end); err != nil {
+		return nil, err
+	}
+	p.next = end
+	return &place{p, at}, p.write(at, sharedLive, size)
+}
+
+// memory is the place as the VM maps it.
+func (l *place) memory() memory.File {
+	return memory.File{FD: l.pool.file.Fd(), Offset: l.offset + sharedPage, Theirs: l.pool.imported}
+}
+
+// end says that the memory was freed by the process that allocated it. Whoever
+// still maps it reads zeros.
+func (l *place) end(size uint64) {
+	if l.pool.imported {
+		return
+	}
+	const punchHole, keepSize = 2, 1 // fallocate(2)
+	length := int64((size + sharedPage - 1) / sharedPage * sharedPage)
+	// If either fails, the memory stays until the file is gone.
+	_ = l.pool.write(l.offset, 0)
+	_ = syscall.Fallocate(int(l.pool.file.Fd()), punchHole|keepSize, l.offset+sharedPage, length)
+}
+
+// CuMemPoolExportToShareableHandle returns a descriptor of the pool's file.
+func (d *simulator) CuMemPoolExportToShareableHandle(h driver.CUmemoryPool, typ driver.CUmemAllocationHandleType, flags uint64) (int32, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return -1, r
+	}
+	p := d.pools.get(h)
+	if p == nil || p.shared == nil || p.shared.imported || flags != 0 || typ != driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR {
+		return -1, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	fd, err := memfd.Duplicate(p.shared.file)
+	if err != nil {
+		return -1, driver.CUDA_ERROR_OUT_OF_MEMORY
+	}
+	return int32(fd), driver.CUDA_SUCCESS
+}
+
+// CuMemPoolImportFromShareableHandle makes a pool over another process's file, on
+// the device of the same number.
+func (d *simulator) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType, flags uint64) (driver.CUmemoryPool, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if flags != 0 || typ != driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	shared, ordinal, ok := openSharedPool(fd)
+	if !ok || ordinal >= uint64(len(d.devices)) {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	p := newPool(d.devices[ordinal], 0)
+	p.shared = shared
+	return d.addPool(p), driver.CUDA_SUCCESS
+}
+
+// exportData is the data about an allocation: the pool's number, its place and
+// its size.
+func exportData(words ...uint64) (data driver.CUmemPoolPtrExportData) {
+	for i, w := range words {
+		binary.LittleEndian.PutUint64(data.Reserved[8*i:], w)
+	}
+	return data
+}
+
+func (d *simulator) CuMemPoolExportPointer(p driver.CUdeviceptr) (driver.CUmemPoolPtrExportData, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return driver.CUmemPoolPtrExportData{}, r
+	}
+	a := d.space.start(p)
+	if a == nil || a.place == nil || a.place.pool.imported {
+		return driver.CUmemPoolPtrExportData{}, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return exportData(sharedMagic, a.place.pool.id, uint64(a.place.offset), a.size), driver.CUDA_SUCCESS
+}
+
+// CuMemPoolImportPointer maps an allocation that is not freed.
+func (d *simulator) CuMemPoolImportPointer(h driver.CUmemoryPool, data *driver.CUmemPoolPtrExportData) (driver.CUdeviceptr, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	p := d.pools.get(h)
+	if p == nil || p.shared == nil || !p.shared.imported || data == nil {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	offset := binary.LittleEndian.Uint64(data.Reserved[16:])
+	size := binary.LittleEndian.Uint64(data.Reserved[24:])
+	var state [2]uint64
+	if *data != exportData(sharedMagic, p.shared.id, offset, size) || offset%sharedPage != 0 || offset > 1<<62 ||
+		!p.shared.read(int64(offset), state[:]) || state != [2]uint64{sharedLive, size} {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	c := p.dev.primaryContext()
+	if c == nil {
+		return 0, driver.CUDA_ERROR_INVALID_CONTEXT
+	}
+	a := &allocation{kind: memPool, pool: p, place: &place{p.shared, int64(offset)}}
+	if r := d.allocate(c, size, a); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return driver.CUdeviceptr(a.base), driver.CUDA_SUCCESS
+}

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// importedPool exports a pool and imports it, as another process would: the locks
+// of both belong to different open files.
+func importedPool(t *testing.T, mr *DeviceMemoryResource) *ImportedMemoryResource {
+	t.Helper()
+	pool, leases, err := mr.Export()
+	require.NoError(t, err)
+	imported, err := ImportPool(mr.Device(), pool, leases)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Close(pool))
+	require.NoError(t, syscall.Close(leases))
+	return imported
+}
+
+func sharedBuffer(t *testing.T, c *Context) (*Stream, *DeviceMemoryResource, *Buffer) {
+	t.Helper()
+	s, err := c.NewStream(StreamOptions{})
+	require.NoError(t, err)
+	mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{Shareable: true})
+	require.NoError(t, err)
+	b, err := mr.Allocate(4096, s)
+	require.NoError(t, err)
+	return s, mr, b
+}
+
+func TestExporterFreesAfterImporter(t *testing.T) {
+	c := openSimulated(t, Options{})
+	before := c.drv.Live()
+	s, mr, b := sharedBuffer(t, c)
+	imported := importedPool(t, mr)
+	e, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	again, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	require.Equal(t, e, again)
+	first, err := imported.Import(e, s)
+	require.NoError(t, err)
+	second, err := imported.Import(e, s)
+	require.NoError(t, err)
+	require.NoError(t, b.Fill(7, 1, s))
+	got := make([]byte, 4096)
+	require.NoError(t, second.CopyToHost(got, s))
+	require.Equal(t, byte(7), got[4095])
+
+	require.NoError(t, b.Close())
+	require.Equal(t, 3, c.drv.Live()["Allocation"])
+	require.NoError(t, imported.Close())
+	require.NoError(t, first.Close())
+	require.Equal(t, 1, c.Drain(), "the second import holds it")
+	require.NoError(t, second.Close())
+	require.Zero(t, c.Drain())
+	require.NoError(t, mr.Close())
+	require.NoError(t, s.Close())
+	require.Equal(t, before, c.drv.Live())
+}
+
+func TestImportOfFreedMemory(t *testing.T) {
+	c := openSimulated(t, Options{})
+	s, mr, b := sharedBuffer(t, c)
+	imported := importedPool(t, mr)
+	e, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	_, err = imported.Import(e, s)
+	require.ErrorContains(t, err, "the process that shared the memory has freed it")
+	other := e
+	other.Pool[3]++
+	_, err = imported.Import(other, s)
+	require.ErrorContains(t, err, "in another pool")
+	e.Slot = 1000
+	_, err = imported.Import(e, s)
+	require.ErrorContains(t, err, "freed it")
+	for _, x := range []io.Closer{imported, mr, s} {
+		require.NoError(t, x.Close())
+	}
+	_, err = imported.Import(e, s)
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+func TestWhatCannotBeShared(t *testing.T) {
+	c := openSimulated(t, Options{})
+	s, err := c.NewStream(StreamOptions{})
+	require.NoError(t, err)
+	mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{})
+	require.NoError(t, err)
+	_, _, err = mr.Export()
+	require.ErrorContains(t, err, "was not created for sharing")
+	_, err = mr.ExportPointer(1, 1)
+	require.ErrorContains(t, err, "was not created for sharing")
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	_, err = ImportPool(c.dev, int(r.Fd()), -1)
+	require.ErrorIs(t, err, ErrorInvalidValue)
+	_, err = ImportPool(c.dev, int(r.Fd()), 1<<20)
+	require.ErrorContains(t, err, "cannot be imported")
+	for _, x := range []io.Closer{r, w, mr, s} {
+		require.NoError(t, x.Close())
+	}
+}
+
+func TestImportedPoolAllocatesNothing(t *testing.T) {
+	c := openSimulated(t, Options{})
+	s, mr, b := sharedBuffer(t, c)
+	imported := importedPool(t, mr)
+	_, err := imported.Allocate(16, s)
+	require.ErrorContains(t, err, "allocates nothing")
+	_, err = imported.Import(PointerExport{}, nil)
+	require.ErrorContains(t, err, "stream")
+	for _, x := range []io.Closer{imported, b, mr, s} {
+		require.NoError(t, x.Close())
+	}
+}
+
+func TestSharedEvent(t *testing.T) {
+	c := openSimulated(t, Options{})
+	before := c.drv.Live()
+	s, err := c.NewStream(StreamOptions{})
+	require.NoError(t, err)
+	_, err = c.NewEvent(EventOptions{Shareable: true, Timing: true})
+	require.ErrorContains(t, err, "cannot have timing")
+	plain, err := c.NewEvent(EventOptions{})
+	require.NoError(t, err)
+	_, err = plain.Export()
+	require.ErrorContains(t, err, "was not created for sharing")
+	e, err := c.NewEvent(EventOptions{Shareable: true})
+	require.NoError(t, err)
+	handle, err := e.Export()
+	require.NoError(t, err)
+	f, err := c.OpenEvent(handle)
+	require.NoError(t, err)
+	_, err = f.Export()
+	require.ErrorContains(t, err, "only the process that created it")
+	require.NoError(t, s.Record(e))
+	require.NoError(t, f.Synchronize())
+	require.NoError(t, e.Close())
+	require.NoError(t, f.Synchronize(), "an exported event outlives its Close")
+	require.NoError(t, s.Wait(f))
+	_, err = c.OpenEvent([SharedBytes]byte{})
+	require.ErrorIs(t, err, ErrorInvalidHandle)
+	for _, x := range []io.Closer{f, plain, s} {
+		require.NoError(t, x.Close())
+	}
+	require.Equal(t, before, c.drv.Live())
+}
+
+// sharedOperations are those of faults_test.go that share memory and events.
+func sharedOperations(t *testing.T, c *Context) map[string]func() (io.Closer, error) {
+	s, mr, b := sharedBuffer(t, c)
+	imported := importedPool(t, mr)
+	e, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	event, err := c.NewEvent(EventOptions{Shareable: true})
+	require.NoError(t, err)
+	handle, err := event.Export()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		for _, x := range []io.Closer{imported, b, mr, event, s} {
+			require.NoError(t, x.Close())
+		}
+	})
+	return map[string]func() (io.Closer, error){
+		"new shared pool":  func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{Shareable: true}) },
+		"new shared event": func() (io.Closer, error) { return c.NewEvent(EventOptions{Shareable: true}) },
+		"export pool": func() (io.Closer, error) {
+			pool, leases, err := mr.Export()
+			if err == nil {
+				_, _ = syscall.Close(pool), syscall.Close(leases)
+			}
+			return nil, err
+		},
+		"import pool": func() (io.Closer, error) {
+			pool, leases, err := mr.Export()
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _, _ = syscall.Close(pool), syscall.Close(leases) }()
+			return ImportPool(c.dev, pool, leases)
+		},
+		"export pointer": func() (io.Closer, error) { _, err := mr.ExportPointer(b.Allocation()); return nil, err },
+		"import pointer": func() (io.Closer, error) { return imported.Import(e, s) },
+		"export event":   func() (io.Closer, error) { _, err := event.Export(); return nil, err },
+		"open event":     func() (io.Closer, error) { return c.OpenEvent(handle) },
+	}
+}

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/cudago/cudago/internal/memfd"
+)
+
+// CUDA wants memory that another process has imported to be freed there first,
+// and does not check it. So every pool that is exported has a file of leases,
+// one word for each exported allocation, which says whether there is one. Who
+// has imported it holds a lock on the word; who wants to free it must get the
+// lock. The system releases the locks of a process that dies. Before the words
+// stands the pool's id.
+const leaseBytes = 8
+
+// A PoolID is a random number, the same in all processes that share the pool.
+type PoolID [16]byte
+
+// offset is where the word of a slot is.
+func offset(slot int64) int64 { return int64(len(PoolID{})) + slot*leaseBytes }
+
+// Commands of fcntl for locks that belong to an open file and not to a process,
+// from linux/fcntl.h.
+const (
+	setLock     = 37 // F_OFD_SETLK
+	setLockWait = 38 // F_OFD_SETLKW
+)
+
+func lockWord(f *os.File, command int, kind int16, slot int64) error {
+	for {
+		lock := syscall.Flock_t{Type: kind, Start: offset(slot), Len: leaseBytes}
+		err := syscall.FcntlFlock(f.Fd(), command, &lock)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// lessor is the exporting side.
+type lessor struct {
+	file *os.File
+	id   PoolID
+
+	mu    sync.Mutex
+	slots map[uint64]int64 // guarded by mu; of the exported allocations, by address
+	next  int64            // guarded by mu; no slot is used twice
+}
+
+func newLessor() (*lessor, error) {
+	f, err := memfd.Create("cudago leases")
+	if err != nil {
+		return nil, err
+	}
+	l := &lessor{file: f, slots: map[uint64]int64{}}
+	_, _ = rand.Read(l.id[:]) // never fails
+	if _, err := f.WriteAt(l.id[:], 0); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// slot returns the slot of an allocation, the same each time.
+func (l *lessor) slot(base uint64) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at, ok := l.slots[base]; ok {
+		return at, nil
+	}
+	at := l.next
+	if err := l.write(at, 1); err != nil {
+		return 0, err
+	}
+	l.next++
+	l.slots[base] = at
+	return at, nil
+}
+
+func (l *lessor) write(slot int64, word uint64) error {
+	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(nil, word), offset(slot))
+	return err
+}
+
+// end reports whether the allocation can be freed: nobody has imported it, and
+// from now on nobody can.
+func (l *lessor) end(base uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.slots[base]
+	if !ok {
+		return true
+	}
+	if lockWord(l.file, setLock, syscall.F_WRLCK, at) != nil {
+		return false
+	}
+	// A write that fails leaves a word that says too much: as without leases.
+	_ = l.write(at, 0)
+	_ = lockWord(l.file, setLock, syscall.F_UNLCK, at)
+	delete(l.slots, base)
+	return true
+}
+
+// lessee is the importing side.
+type lessee struct {
+	file *os.File
+	id   PoolID
+
+	mu    sync.Mutex
+	count map[int64]int // guarded by mu; the lock belongs to the file, which has it once
+}
+
+// newLessee opens the file behind a descriptor. A duplicate would share its locks
+// with the exporter.
+func newLessee(fd int) (*lessee, error) {
+	f, err := memfd.Open(os.Getpid(), fd)
+	if err != nil {
+		return nil, err
+	}
+	l := &lessee{file: f, count: map[int64]int{}}
+	if _, err := f.ReadAt(l.id[:], 0); err != nil {
+		_ = f.Close()
+		return nil, errors.New("the second descriptor is not that of a pool's leases")
+	}
+	return l, nil
+}
+
+// errFreed is returned by take for an allocation that is gone.
+var errFreed = errors.New("the process that shared the memory has freed it")
+
+func (l *lessee) take(slot int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count[slot] == 0 {
+		// It waits for no more than an attempt to free.
+		if err := lockWord(l.file, setLockWait, syscall.F_RDLCK, slot); err != nil {
+			return os.NewSyscallError("fcntl", err)
+		}
+		word := make([]byte, leaseBytes)
+		if _, err := l.file.ReadAt(word, offset(slot)); err != nil || binary.LittleEndian.Uint64(word) != 1 {
+			_ = lockWord(l.file, setLock, syscall.F_UNLCK, slot)
+			return errFreed
+		}
+	}
+	l.count[slot]++
+	return nil
+}
+
+func (l *lessee) giveBack(slot int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count[slot]--; l.count[slot] == 0 {
+		delete(l.count, slot)
+		_ = lockWord(l.file, setLock, syscall.F_UNLCK, slot)
+	}
+}

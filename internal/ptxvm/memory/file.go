@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import "fmt"
+
+// A File is where memory lies that other processes may map too.
+type File struct {
+	FD     uintptr
+	Offset int64 // of a page
+	// Theirs says that another process allocated the memory, so that it does not
+	// count as used here.
+	Theirs bool
+}
+
+// AllocFile is AllocShared of memory in a file. Free unmaps it; the file remains.
+func (m *Memory) AllocFile(f File, size uint64, site any, access *Permission) (uint64, error) {
+	if size == 0 {
+		return 0, fmt.Errorf("ptxvm: allocation of 0 bytes")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !f.Theirs && (size > m.capacity || m.used > m.capacity-size) {
+		return 0, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+	}
+	block, err := m.store.file(f.FD, f.Offset, size)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
+	}
+	base := reserveAddress(size, AllocAlign)
+	if !f.Theirs {
+		m.used += size
+	}
+	m.allocs = append(m.allocs, &allocation{
+		base: base, size: size, block: block, kind: DeviceMemory, site: site, access: access, theirs: f.Theirs,
+	})
+	return base, nil
+}

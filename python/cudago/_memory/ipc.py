@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Pools whose memory processes share."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from multiprocessing.reduction import DupFd
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from .. import _core
+from .._stream.ipc import sends
+from ..errors import ClosedError
+from .buffer import Buffer
+from .resource import DeviceMemoryResource
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from ..typing import StreamLike
+    from .device import Device
+
+__all__ = ["IPCAllocationHandle", "IPCBufferDescriptor"]
+
+_UNKNOWN = bytes(16)  # the id of a pool that another library exported
+
+# The pools that this process shares or has imported, by id: sent again, they are found again.
+_known: WeakValueDictionary[bytes, DeviceMemoryResource] = WeakValueDictionary()
+
+
+class IPCAllocationHandle:
+    """What another process needs to import a pool: two open file descriptors.
+
+    `DeviceMemoryResource.get_allocation_handle` returns it. A context manager: leaving the ``with``
+    block closes it. `multiprocessing` sends it to other processes.
+
+    Parameters
+    ----------
+    pool : int
+        The driver's file descriptor of the pool.
+    leases : int, optional
+        That of cudago's file which says what is imported. Without it, for a pool that another
+        library exported, nobody keeps the memory from being freed by the process that allocated it.
+    id : bytes, optional
+        The number of the pool; 16 bytes.
+
+    Notes
+    -----
+    It owns the file descriptors, and closes them with itself. For a pipe or socket of your own,
+    send both: ``socket.send_fds(s, [b"pool"], [handle.fileno(), handle.leases])``.
+    """
+
+    __slots__ = ("__weakref__", "_id", "_leases", "_pool")
+
+    def __init__(self, pool: int, leases: int = -1, id: bytes = _UNKNOWN) -> None:
+        for name, value in (("pool", pool), ("leases", leases)):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be a file descriptor, not {type(value).__name__}")
+        if pool < 0:
+            raise ValueError(f"pool must be an open file descriptor, got {pool}")
+        if not isinstance(id, bytes) or len(id) != len(_UNKNOWN):
+            raise ValueError(f"id must be {len(_UNKNOWN)} bytes")
+        self._pool, self._leases, self._id = pool, leases, id
+
+    def fileno(self) -> int:
+        """Return the driver's file descriptor of the pool.
+
+        Returns
+        -------
+        int
+            Open as long as the handle is.
+        """
+        self._need_open()
+        return self._pool
+
+    @property
+    def leases(self) -> int:
+        """The file descriptor of the leases; -1 if there is none."""
+        self._need_open()
+        return self._leases
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._pool < 0
+
+    def _need_open(self) -> None:
+        if self._pool < 0:
+            raise ClosedError("allocation handle is closed")
+
+    def close(self) -> None:
+        """Close the file descriptors. Closing twice is fine; imported pools stay."""
+        mine, self._pool, self._leases = (self._pool, self._leases), -1, -1
+        for fd in mine:
+            if fd >= 0:
+                os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_pool", -1) >= 0:
+            self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "cannot pickle 'IPCAllocationHandle' object: multiprocessing sends file descriptors"
+        )
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else f"{self._pool}, {self._leases}"
+        return f"<cudago.IPCAllocationHandle: {state}>"
+
+
+@dataclass(frozen=True)
+class IPCBufferDescriptor:
+    """Names memory of a shared pool to other processes: see `Buffer.ipc_descriptor`.
+
+    It is plain data, which keeps nothing alive.
+
+    Parameters
+    ----------
+    data : bytes
+        What the driver calls the allocation, a ``CUmemPoolPtrExportData``.
+    pool : bytes
+        The number of the pool.
+    allocation_size : int
+        Bytes of the whole allocation.
+    slot : int
+        Where the pool's leases say that it is imported.
+    offset, size : int
+        Where in the allocation the buffer begins, and how many bytes it has.
+    """
+
+    data: bytes
+    pool: bytes
+    allocation_size: int
+    slot: int
+    offset: int
+    size: int
+
+
+def share(resource: DeviceMemoryResource) -> IPCAllocationHandle:
+    """Return a new handle of a pool, which is then found by its number."""
+    handle = IPCAllocationHandle(*_core._pool_export(resource))
+    remember(resource, handle._id)
+    return handle
+
+
+def remember(resource: DeviceMemoryResource, id: bytes) -> None:
+    """Find the pool again by its number, and let multiprocessing send what belongs to it."""
+    known = _known.get(id)
+    if id != _UNKNOWN and (known is None or known.is_closed):
+        _known[id] = resource
+    sends(IPCAllocationHandle, _reduce_handle)
+    sends(DeviceMemoryResource, _reduce_resource)
+    sends(Buffer, _reduce_buffer)
+
+
+def describe(buffer: Buffer) -> IPCBufferDescriptor:
+    """Return the descriptor of a buffer."""
+    data, pool, whole, slot, offset = _core._buffer_export(buffer)
+    return IPCBufferDescriptor(data, pool, whole, slot, offset, buffer.size)
+
+
+def import_buffer(
+    resource: DeviceMemoryResource, descriptor: IPCBufferDescriptor, stream: StreamLike
+) -> Buffer:
+    """Return a buffer over memory of another process."""
+    if not isinstance(resource, DeviceMemoryResource):
+        raise TypeError(f"resource must be a DeviceMemoryResource, not {type(resource).__name__}")
+    if not isinstance(descriptor, IPCBufferDescriptor):
+        raise TypeError(
+            f"descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}"
+        )
+    d = descriptor
+    if not 0 <= d.offset <= d.offset + d.size <= d.allocation_size:
+        raise ValueError(
+            f"descriptor has bytes {d.offset} to {d.offset + d.size} of {d.allocation_size}"
+        )
+    whole = _core._buffer_import(resource, stream, d.data, d.pool, d.allocation_size, d.slot)
+    if (d.offset, d.size) == (0, d.allocation_size):
+        return whole
+    with whole:
+        return whole[d.offset : d.offset + d.size]
+
+
+def _reduce_handle(handle: IPCAllocationHandle) -> tuple[Any, ...]:
+    leases = DupFd(handle.leases) if handle.leases >= 0 else None
+    return _rebuild_handle, (DupFd(handle.fileno()), leases, handle._id)
+
+
+def _rebuild_handle(pool: Any, leases: Any, id: bytes) -> IPCAllocationHandle:
+    return IPCAllocationHandle(pool.detach(), -1 if leases is None else leases.detach(), id)
+
+
+def _reduce_resource(resource: DeviceMemoryResource) -> tuple[Any, ...]:
+    if not resource.is_ipc_enabled:
+        raise TypeError("cannot send this pool to another process: create it with ipc_enabled")
+    return _rebuild_resource, (resource.device, resource.get_allocation_handle())
+
+
+def _rebuild_resource(device: Device, handle: IPCAllocationHandle) -> DeviceMemoryResource:
+    with handle:
+        known = _known.get(handle._id)
+        if known is not None and not known.is_closed:
+            return known
+        return DeviceMemoryResource.from_allocation_handle(device, handle)
+
+
+def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
+    descriptor = describe(buffer)
+    resource = _known.get(descriptor.pool)
+    if resource is None or resource.is_closed:
+        raise ValueError(
+            "cannot send a buffer to another process after its memory resource is gone"
+        )
+    return _rebuild_buffer, (resource, descriptor)
+
+
+def _rebuild_buffer(resource: DeviceMemoryResource, descriptor: IPCBufferDescriptor) -> Buffer:
+    device = resource.device
+    assert device is not None
+    return import_buffer(resource, descriptor, device.default_stream)

@@ -1,0 +1,428 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory and events that processes share: sent by multiprocessing, or by hand."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import textwrap
+
+import numpy as np
+import pytest
+
+import cudago as cu
+
+# A process that shares a pool with another one, which runs `child` and answers with lines.
+BEGIN = """
+import multiprocessing as mp, os, pickle, signal, sys, time
+import numpy as np
+import cudago as cu
+from cudago.testing import settle
+
+def main(target, *more):
+    mp.set_start_method("spawn")
+    ask, answer = mp.Pipe()
+    process = mp.Process(target=target, args=(answer, *more))
+    process.start()
+    answer.close()
+    return process, ask
+
+def shared():
+    device = cu.Device()
+    stream = device.create_stream()
+    pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
+    buffer = pool.allocate(4096, stream=stream)
+    buffer.fill(np.int32(5), stream=stream)
+    stream.sync()
+    return device, stream, pool, buffer
+
+def raises(kind, text, call):
+    try:
+        call()
+    except kind as e:
+        assert text in str(e), e
+    else:
+        raise AssertionError(f"no {kind.__name__}: {text}")
+"""
+
+
+@pytest.fixture
+def two(driver, script):
+    """Run ``child(pipe, ...)`` and ``parent()`` in two processes, and return what they print."""
+
+    def run(source: str) -> list[str]:
+        end = "\nif __name__ == '__main__':\n    parent()\n"
+        done = script(BEGIN + textwrap.dedent(source) + end)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_a_buffer_is_the_same_memory(two):
+    assert two(
+        """
+        def child(pipe, buffer, part, pool):
+            stream = buffer.device.create_stream()
+            assert (buffer.view("i4").numpy(stream=stream) == 5).all()
+            assert (buffer.size, part.size) == (4096, 16)
+            assert pool.is_imported and not pool.is_ipc_enabled
+            part.fill(np.int32(9), stream=stream)
+            stream.sync()
+            pipe.send("filled")
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, buffer, buffer[16:32], pool)
+            assert pipe.recv() == "filled"
+            process.join()
+            print(process.exitcode, buffer.view("i4").numpy(stream=stream)[3:9])
+        """
+    ) == ["0 [5 9 9 9 9 5]"]
+
+
+def test_memory_is_freed_after_who_imported_it(two):
+    assert two(
+        """
+        def child(pipe, buffer):
+            view = buffer[:8]
+            buffer.close()
+            pipe.send("imported")
+            pipe.recv()
+            view.close()
+            settle()
+            pipe.send("closed")
+            pipe.recv()
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, buffer)
+            pipe.recv()
+            buffer.close()
+            settle()
+            stream.sync()
+            print(pool.statistics.used >= 4096)
+            pipe.send("close")
+            pipe.recv()
+            settle()
+            stream.sync()
+            print(pool.statistics.used)
+            pipe.send("end")
+            process.join()
+            pool.close()
+            settle()
+            print(process.exitcode, cu.live_objects())
+        """
+    ) == ["True", "0", "0 {'Stream': 1}"]
+
+
+def test_a_process_that_dies_lets_go(two):
+    assert two(
+        """
+        def child(pipe, buffer):
+            pipe.send("imported")
+            pipe.recv()
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, buffer)
+            pipe.recv()
+            buffer.close()
+            settle()
+            stream.sync()
+            used = pool.statistics.used
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+            settle()
+            stream.sync()
+            print(used >= 4096, pool.statistics.used)
+        """
+    ) == ["True 0"]
+
+
+def test_a_graph_keeps_imported_memory(two):
+    assert two(
+        """
+        def child(pipe, buffer):
+            stream = buffer.device.create_stream()
+            graph = cu.Graph()
+            graph.memset(buffer, np.int32(3))
+            step = graph.instantiate()
+            graph.close()
+            buffer.close()
+            settle()
+            pipe.send("built")
+            pipe.recv()
+            step.launch(stream)
+            stream.sync()
+            pipe.send("launched")
+            pipe.recv()
+            step.close()
+            settle()
+            pipe.send(cu.live_objects())
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, buffer)
+            pipe.recv()
+            pipe.send("launch")
+            pipe.recv()
+            print(buffer.view("i4").numpy(stream=stream)[1023])
+            buffer.close()
+            settle()
+            stream.sync()
+            print(pool.statistics.used >= 4096)
+            pipe.send("close")
+            print(pipe.recv())
+            process.join()
+            settle()
+            stream.sync()
+            print(pool.statistics.used, process.exitcode)
+        """
+    ) == ["3", "True", "{'Stream': 1}", "0 0"]
+
+
+def test_events_order_two_processes(two):
+    assert two(
+        """
+        def child(pipe, buffer, there, back):
+            stream = buffer.device.create_stream()
+            for i in range(50):
+                pipe.recv()
+                stream.wait(there)
+                buffer[4:8].copy_from(buffer[:4], stream=stream)
+                stream.record(back)
+                pipe.send(i)
+            pipe.recv()
+            there.close()
+            back.close()
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            there, back = (device.create_event(ipc_enabled=True) for _ in range(2))
+            process, pipe = main(child, buffer, there, back)
+            for i in range(50):
+                buffer[:4].fill(np.int32(i), stream=stream)
+                stream.record(there)
+                pipe.send(i)
+                pipe.recv()
+                back.sync()
+                assert back.is_done
+                got = buffer.view("i4").numpy(stream=stream)[1]
+                assert got == i, (i, got)
+            pipe.send("end")
+            process.join()
+            print(process.exitcode, there.is_ipc_enabled)
+        """
+    ) == ["0 True"]
+
+
+def test_by_handle_and_descriptor(two):
+    assert two(
+        """
+        def child(pipe, handle, descriptor, event):
+            device = cu.Device()
+            stream = device.create_stream()
+            with cu.DeviceMemoryResource.from_allocation_handle(device, handle) as pool:
+                handle.close()
+                buffer = cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
+                again = cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
+                raises(TypeError, "an imported pool allocates nothing",
+                    lambda: pool.allocate(1, stream=stream))
+                for ask in (lambda: pool.options, lambda: pool.statistics, pool.trim):
+                    raises(TypeError, "is a pool of another process", ask)
+                raises(ValueError, "created by another process", pool.get_allocation_handle)
+                raises(ValueError, "only the process that allocated it",
+                    lambda: buffer.ipc_descriptor)
+                raises(TypeError, "cannot grow", lambda: buffer.grow(1 << 20))
+                wrong = cu.IPCBufferDescriptor(descriptor.data, bytes(16), 4096, 0, 0, 4096)
+                raises(ValueError, "in another pool",
+                    lambda: cu.Buffer.from_ipc_descriptor(pool, wrong, stream=stream))
+                with stream.capture() as graph:
+                    raises(ValueError, "cannot be imported on a stream that is capturing",
+                        lambda: cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream))
+                graph.close()
+            raises(cu.ClosedError, "memory resource",
+                lambda: cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream))
+            again.close()
+            opened = cu.Event.from_ipc_descriptor(device, event)
+            raises(ValueError, "only the process that created it", lambda: opened.ipc_descriptor)
+            assert opened.is_ipc_enabled
+            stream.record(opened).sync()
+            print((buffer.view("i4").numpy(stream=stream) == 5).all(), flush=True)
+            pipe.send("imported")
+            pipe.recv()
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            event = device.create_event(ipc_enabled=True)
+            process, pipe = main(
+                child, pool.get_allocation_handle(), buffer.ipc_descriptor, event.ipc_descriptor
+            )
+            pipe.recv()
+            pipe.send("end")
+            process.join()
+            print(process.exitcode)
+        """
+    ) == ["True", "0"]
+
+
+def test_memory_that_was_freed_is_not_imported(two):
+    assert two(
+        """
+        def child(pipe, pool):
+            raises(ValueError, "has freed it", lambda: cu.Buffer.from_ipc_descriptor(
+                pool, pipe.recv(), stream=pool.device.default_stream))
+            pipe.send("refused")
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, pool)
+            descriptor = buffer.ipc_descriptor
+            buffer.close()
+            settle()
+            pipe.send(descriptor)
+            print(pipe.recv())
+            process.join()
+        """
+    ) == ["refused"]
+
+
+def test_one_pool_for_all_that_is_sent(two):
+    assert two(
+        """
+        def child(pipe, queue):
+            a, b = queue.get(), queue.get()
+            assert pickle.dumps(1)
+            one, two = pipe.recv(), pipe.recv()
+            assert one is two and one.is_imported
+            before = len(os.listdir("/proc/self/fd"))
+            for _ in range(20):
+                pipe.send("more")
+                assert pipe.recv() is one
+            assert len(os.listdir("/proc/self/fd")) <= before + 1
+            pipe.send("end")
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            mp.set_start_method("spawn")
+            queue = mp.Queue()
+            ask, answer = mp.Pipe()
+            process = mp.Process(target=child, args=(answer, queue))
+            process.start()
+            queue.put(buffer)
+            queue.put(buffer[4:])
+            ask.send(pool)
+            ask.send(pool)
+            while ask.recv() == "more":
+                ask.send(pool)
+            process.join()
+            print(process.exitcode)
+        """
+    ) == ["0"]
+
+
+def test_what_is_not_shared(device, stream, pinned):
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
+        assert not pool.is_ipc_enabled and not pool.is_imported
+        with pytest.raises(ValueError, match="created without ipc_enabled"):
+            pool.get_allocation_handle()
+        buffer = pool.allocate(4, stream=stream)
+        with buffer, pytest.raises(ValueError, match="not created for sharing"):
+            _ = buffer.ipc_descriptor
+    for other in (pinned, device.allocate(0, stream=stream)):
+        with pytest.raises(ValueError, match="ipc_enabled"):
+            _ = other.ipc_descriptor
+    assert not device.memory_resource.is_ipc_enabled
+    with device.create_event() as event:
+        assert not event.is_ipc_enabled
+        with pytest.raises(ValueError, match="not created for sharing"):
+            _ = event.ipc_descriptor
+    with pytest.raises(ValueError, match="cannot have timing"):
+        device.create_event(ipc_enabled=True, timing_enabled=True)
+
+
+def test_options_say_so(device):
+    options = cu.PoolOptions(ipc_enabled=True, max_size=64 << 20)
+    with cu.DeviceMemoryResource(device, pool=options) as pool:
+        assert pool.options == options
+        assert pool.is_ipc_enabled
+        with pytest.raises(ValueError, match="ipc_enabled cannot change"):
+            pool.options = cu.PoolOptions(max_size=64 << 20)
+        handle = pool.get_allocation_handle()
+        assert pool.get_allocation_handle() is handle
+        assert os.fstat(handle.fileno())
+    with pytest.raises(cu.ClosedError):
+        pool.get_allocation_handle()
+    handle.close()
+    handle.close()
+    assert handle.is_closed
+    with pytest.raises(cu.ClosedError):
+        handle.fileno()
+
+
+def test_the_process_itself_needs_no_import(device, stream):
+    options = cu.PoolOptions(ipc_enabled=True)
+    with (
+        cu.DeviceMemoryResource(device, pool=options) as pool,
+        pool.allocate(64, stream=stream) as buffer,
+    ):
+        descriptor = buffer[4:8].ipc_descriptor
+        assert (descriptor.offset, descriptor.size, descriptor.allocation_size) == (4, 4, 64)
+        assert descriptor == pickle.loads(pickle.dumps(descriptor))
+        with pytest.raises(ValueError, match="this process has allocated the memory itself"):
+            cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
+        for thing in (pool.get_allocation_handle(), pool, buffer):
+            with pytest.raises(TypeError, match="cannot pickle"):
+                pickle.dumps(thing)
+        with pytest.raises(TypeError, match="cannot pickle"):
+            copy.copy(pool.get_allocation_handle())
+
+
+def test_allocation_in_a_capture_is_refused(device, stream):
+    options = cu.PoolOptions(ipc_enabled=True)
+    with (
+        cu.DeviceMemoryResource(device, pool=options) as pool,
+        pytest.raises(cu.CUDAError),
+        stream.capture(),
+    ):
+        pool.allocate(64, stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda d: cu.DeviceMemoryResource.from_allocation_handle(d, 3), TypeError),
+        (lambda d: cu.IPCAllocationHandle("3"), TypeError),
+        (lambda d: cu.IPCAllocationHandle(-1), ValueError),
+        (lambda d: cu.IPCAllocationHandle(3, -1, b"short"), ValueError),
+        (lambda d: cu.Event.from_ipc_descriptor(d, b"0" * 64), TypeError),
+        (lambda d: cu.Event.from_ipc_descriptor(d, cu.IPCEventDescriptor(b"0")), ValueError),
+        (lambda d: cu.Event.from_ipc_descriptor(d, cu.IPCEventDescriptor("0" * 64)), TypeError),
+        (lambda d: cu.Event.from_ipc_descriptor(d, cu.IPCEventDescriptor(bytes(64))), cu.CUDAError),
+        (lambda d: cu.Event.from_ipc_descriptor(0, cu.IPCEventDescriptor(bytes(64))), TypeError),
+    ],
+)
+def test_bad_handles(device, make, error):
+    with pytest.raises(error):
+        make(device)
+
+
+def test_a_file_is_no_pool(device, stream, tmp_path):
+    with (tmp_path / "file").open("wb+") as file:
+        file.write(bytes(np.arange(200, dtype="u1")))
+        file.flush()
+        for leases in (-1, os.dup(file.fileno())):
+            handle = cu.IPCAllocationHandle(os.dup(file.fileno()), leases)
+            with handle, pytest.raises(cu.CUDAError):
+                cu.DeviceMemoryResource.from_allocation_handle(device, handle)
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
+        bad = cu.IPCBufferDescriptor(bytes(64), bytes(16), 64, 0, 60, 8)
+        with pytest.raises(ValueError, match="bytes 60 to 68 of 64"):
+            cu.Buffer.from_ipc_descriptor(pool, bad, stream=stream)
+        with pytest.raises(TypeError, match="IPCBufferDescriptor"):
+            cu.Buffer.from_ipc_descriptor(pool, b"", stream=stream)
+        with pytest.raises(TypeError, match="DeviceMemoryResource"):
+            cu.Buffer.from_ipc_descriptor(device, bad, stream=stream)
