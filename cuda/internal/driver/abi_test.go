@@ -29,12 +29,14 @@ func TestLayouts(t *testing.T) {
 		child  CUDA_CHILD_GRAPH_NODE_PARAMS
 		choice CUDA_CONDITIONAL_NODE_PARAMS
 		sms    CUdevResource
+		tiles  CUtensorMap
 	)
 	tests := []struct {
 		name      string
 		got, want uintptr
 	}{
 		{"CUmemPoolProps", unsafe.Sizeof(pool), 88},
+		{"CUtensorMap", unsafe.Sizeof(tiles), 128},
 		{"CUmemPoolProps.maxSize", unsafe.Offsetof(pool.MaxSize), 24},
 		{"CUlaunchAttribute", unsafe.Sizeof(attr), 72},
 		{"CUlaunchAttribute.value", unsafe.Offsetof(attr.Value), 8},

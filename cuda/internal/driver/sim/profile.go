@@ -105,6 +105,7 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: 1,
 		driver.CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:                toInt(c.pageable),
 		driver.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:                    1,
+		driver.CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:           toInt(c.major >= 9),
 		driver.CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED:  1,
 		driver.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:                1,
 		driver.CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:             1,
