@@ -25,34 +25,41 @@ np = pytest.importorskip("numpy")
 SOURCE = r"""
 struct alignas(64) Map { unsigned long long opaque[16]; };
 
+__device__ unsigned place(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+
 // The box at (x, y), as it lies in shared memory.
-extern "C" __global__ void load(const __grid_constant__ Map map, unsigned* out, int x, int y, int words) {
+extern "C" __global__ void load(const __grid_constant__ Map map, unsigned* out, int x, int y,
+                                int words) {
     __shared__ alignas(1024) unsigned tile[2048];
     __shared__ unsigned long long bar;
-    const unsigned b = (unsigned)__cvta_generic_to_shared(&bar), t = (unsigned)__cvta_generic_to_shared(tile);
+    const unsigned b = place(&bar);
     if (threadIdx.x == 0) {
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(b) : "memory");
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(b), "r"(words * 4) : "memory");
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3}], [%4];" :: "r"(t), "l"(&map), "r"(x), "r"(y), "r"(b) : "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                     :: "r"(b), "r"(words * 4) : "memory");
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                     ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                     :: "r"(place(tile)), "l"(&map), "r"(x), "r"(y), "r"(b) : "memory");
     }
     __syncthreads();
     for (unsigned done = 0; !done;)
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done) : "r"(b) : "memory");
+        asm volatile("{ .reg .pred p;"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;"
+                     "selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(b) : "memory");
     for (int i = threadIdx.x; i < words; i += blockDim.x) out[i] = tile[i];
 }
 
 // Stores a box of value.
-extern "C" __global__ void store(const __grid_constant__ Map map, int x, int y, int words, unsigned value) {
+extern "C" __global__ void store(const __grid_constant__ Map map, int x, int y, int words,
+                                 unsigned value) {
     __shared__ alignas(128) unsigned tile[2048];
     for (int i = threadIdx.x; i < words; i += blockDim.x) tile[i] = value;
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     if (threadIdx.x) return;
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];"
-                 :: "l"(&map), "r"(x), "r"(y), "r"((unsigned)__cvta_generic_to_shared(tile)) : "memory");
+                 :: "l"(&map), "r"(x), "r"(y), "r"(place(tile)) : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
@@ -307,6 +314,15 @@ def test_memory_of_a_capture(code, device, stream):
     step = graph.instantiate()
     step.launch(stream)
     assert np.all(out.numpy(stream=stream) == 5)
+
+
+def test_a_graph_with_one_cannot_be_saved(code, device, stream, matrix, tmp_path):
+    graph = cu.Graph(device)
+    graph.launch(CONFIG, code["store"], cu.TensorMap(matrix, (4, 8)), 0, 0, 32, 1, name="k")
+    with pytest.raises(
+        ValueError, match="node 'k' cannot be saved: its parameter 0 is a tensor map"
+    ):
+        graph.save(tmp_path / "graph.zip")
 
 
 # --- refused --------------------------------------------------------------------------------------

@@ -141,8 +141,6 @@ class TensorMap(_core.Descriptor):
         describe.
     ValueError
         If one of CUDA's rules is broken. The text says which.
-    ClosedError
-        If the tensor is closed.
     UnsupportedError
         If the device's compute capability is less than 9.0, the driver has no tensor maps, or the
         simulated driver does not simulate such a map.
@@ -152,7 +150,7 @@ class TensorMap(_core.Descriptor):
     Dimensions are in the tensor's order, so `box` is like the shape. CUDA's own order, which the
     coordinates of instructions have too, is the reverse: ``{x, y}`` is column and row.
 
-    Making one neither waits nor blocks, and is not stream-ordered. ``bytes(map)`` are its 128
+    Making one waits for nothing. ``bytes(map)`` are its 128
     bytes, for a structure that contains one: they do not keep the memory.
 
     On the simulated driver there are no interleaved layouts, no `data_type`, no swizzle of atoms,

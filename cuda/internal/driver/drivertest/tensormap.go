@@ -10,12 +10,12 @@ import (
 )
 
 var tensorMaps = map[string]func(*suite){
-	"tensor map lets a kernel load a tile":            tensorMapLoad,
-	"tensor map's tile beyond the bounds is zero":     tensorMapBeyond,
-	"tensor map swizzles the tile":                    tensorMapSwizzle,
-	"tensor map lets a kernel store a tile":           tensorMapStore,
-	"tensor map has the same bytes each time": tensorMapAgain,
-	"tensor map refuses what breaks its rules":        tensorMapRules,
+	"tensor map lets a kernel load a tile":        tensorMapLoad,
+	"tensor map's tile beyond the bounds is zero": tensorMapBeyond,
+	"tensor map swizzles the tile":                tensorMapSwizzle,
+	"tensor map lets a kernel store a tile":       tensorMapStore,
+	"tensor map has the same bytes each time":     tensorMapAgain,
+	"tensor map refuses what breaks its rules":    tensorMapRules,
 }
 
 // tensorKernels need compute capability 9.0. Both move a tile of 8 × 32 words at
