@@ -109,8 +109,9 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 			_, err = code.Load(c.dev)
 			return code, err
 		},
-		"get kernel":  func() (io.Closer, error) { return code.Kernel(c.dev, f.kernel) },
-		"load kernel": done(k.Load),
+		"encode tensor map": done(func() error { _, err := c.EncodeTensorMap(sampleMap()); return err }),
+		"get kernel":        func() (io.Closer, error) { return code.Kernel(c.dev, f.kernel) },
+		"load kernel":       done(k.Load),
 		"launch": done(func() error {
 			return Launch(s, LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}}, k, append([]any{buf}, f.args...)...)
 		}),

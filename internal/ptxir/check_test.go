@@ -252,7 +252,9 @@ func TestTextThatIsNoModule(t *testing.T) {
 func TestUnsupportedInstructions(t *testing.T) {
 	tests := []struct{ name, body, reason string }{
 		{"texture", "tex.1d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [%rd1, {%r1}];", reasonTexture},
-		{"tensor copy", "cp.async.bulk.commit_group;", reasonBulk},
+		{"tensor reduction", "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];", reasonBulk},
+		{"tensor copy of columns", "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r1, %r1}], [%r2], {%h1};", reasonBulk},
+		{"copy to other blocks", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], 16, [%r2], %h1;", reasonBulk},
 		{"fifth generation", "tcgen05.wait::ld.sync.aligned;", reasonTcgen},
 		{"newer modifier", "mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f1,%f1,%f1,%f1}, {%r1,%r1,%r1,%r1}, {%r1,%r1}, {%f1,%f1,%f1,%f1};",
 			"the modifier .kind::f8f6f4 of mma is not implemented"},
@@ -290,7 +292,7 @@ func TestUnsupportedReachesCallers(t *testing.T) {
 .file 1 "sample.cu"
 .func deep() {
 	.loc 1 17 3
-	cp.async.bulk.commit_group;
+	cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 16;
 	ret;
 }
 .func middle() { call deep; call middle; ret; }
@@ -302,8 +304,8 @@ func TestUnsupportedReachesCallers(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, free.Blocks)
 	_, err = m.Kernel("uses")
-	require.EqualError(t, err, `ptx: sample.ptx, line 5: "cp.async.bulk.commit_group" cannot run on the simulated device: `+
-		`bulk and tensor copies (TMA) are not simulated (PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy"); `+
+	require.EqualError(t, err, `ptx: sample.ptx, line 5: "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 16" cannot run on the simulated device: `+
+		`of bulk and tensor copies (TMA), only plain and tiled loads, stores and prefetches by one block are simulated (PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy"); `+
 		`kernel uses, in function deep, from sample.cu:17; compile for sm_75 or sm_80, where libraries take another path`)
 	list := m.Unsupported()
 	require.Len(t, list, 2)

@@ -107,6 +107,10 @@ const (
 	OpMbarTest                        // Dst p; Src address, state or parity; ModParity; ModTry
 	OpMbarPending                     // Dst count; Src state
 	OpMbarExpectTx                    // Src address, bytes
+	OpBulkLoad                        // Src shared address, global address, bytes, mbarrier
+	OpBulkStore                       // Src shared address, global address, bytes
+	OpTensorLoad                      // Src shared address, address of the tensor map, mbarrier, coordinates
+	OpTensorStore                     // Src shared address, address of the tensor map, coordinates
 )
 
 // Warp and block. All but those marked "local" are convergent.

@@ -16,6 +16,8 @@ const (
 	scopes      = "cta|cluster|gpu|sys! "
 	sharedSpace = "shared|shared::cta|shared::cluster! "
 	prefetched  = "L2::64B|L2::128B|L2::256B "
+	completes   = "mbarrier::complete_tx::bytes! L2::cache_hint"
+	ranks       = "1d|2d|3d|4d|5d! "
 	inL1        = "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"
 	inL2        = "L2::evict_normal|L2::evict_first|L2::evict_last "
 	loadCache   = "ca|cg|cs|lu|cv|" + inL1 + " L2::cache_hint " + prefetched
@@ -90,4 +92,16 @@ var copyForms = []form{
 	{name: "cp.async.commit_group", types: "", op: OpCpAsyncCommit, args: ""},
 	{name: "cp.async.wait_group", types: "", op: OpCpAsyncWait, args: "n"},
 	{name: "cp.async.wait_all", types: "", op: OpCpAsyncWait, lower: cpAsyncWaitAll},
+
+	// A cluster is always one block here, so what goes to the cluster's shared memory
+	// goes to the block's.
+	{name: "cp.async.bulk", types: "", words: "shared::cluster|shared::cta! global! " + completes, op: OpBulkLoad, lower: bulkCopy},
+	{name: "cp.async.bulk", types: "", words: "global! shared::cta! bulk_group! L2::cache_hint", op: OpBulkStore, lower: bulkCopy},
+	{name: "cp.async.bulk.prefetch", types: "", words: "L2! global! L2::cache_hint", op: OpPrefetch, lower: bulkPrefetch},
+	{name: "cp.async.bulk.tensor", types: "", words: ranks + "shared::cluster|shared::cta! global! tile " + completes, op: OpTensorLoad, lower: tensorCopy},
+	{name: "cp.async.bulk.tensor", types: "", words: ranks + "global! shared::cta! tile bulk_group! L2::cache_hint", op: OpTensorStore, lower: tensorCopy},
+	{name: "cp.async.bulk.prefetch.tensor", types: "", words: ranks + "L2! global! tile L2::cache_hint", op: OpPrefetch, lower: tensorPrefetch},
+	{name: "cp.async.bulk.commit_group", types: "", op: OpCpAsyncCommit, args: ""},
+	{name: "cp.async.bulk.wait_group", types: "", words: "read", op: OpCpAsyncWait, args: "n"},
+	{name: "prefetch.tensormap", types: "", words: "const|param", op: OpPrefetch, lower: prefetch},
 }

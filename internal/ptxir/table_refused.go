@@ -14,7 +14,7 @@ const (
 	reasonTexture = "textures are not simulated"
 	reasonSurface = "surfaces are not simulated"
 	reasonCluster = "clusters of blocks are not simulated"
-	reasonBulk    = "bulk and tensor copies (TMA) are not simulated"
+	reasonBulk    = "of bulk and tensor copies (TMA), only plain and tiled loads, stores and prefetches by one block are simulated"
 	reasonMulti   = "multicast memory is not simulated"
 	reasonWgmma   = "warpgroup matrix instructions are not simulated"
 	reasonTcgen   = "fifth-generation tensor cores are not simulated"

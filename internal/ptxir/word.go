@@ -77,6 +77,7 @@ var otherWords = func() map[string]bool {
 		init inval test_wait try_wait pending_count expect_tx complete_tx drop noftz red popc arrive_drop
 		wrap uni mask launch_dependents po shr7 shr15 L1 L2 sp block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind
 		s2 u2 b8x16 b4x16_p64 b6x16_p32 v2 v4 v8 vec acc::f32 acc::f16 sink primary one zero ftz mbarrier multicast
+		4d 5d bulk_group read
 	`) {
 		m[w] = true
 	}

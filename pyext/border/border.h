@@ -184,6 +184,7 @@ enum cudago_class {
     CLS_NODE,
     CLS_FINALIZER,
     CLS_GREEN,
+    CLS_DESCRIPTOR,
     CLS_COUNT
 };
 extern PyTypeObject *cudago_base[CLS_COUNT]; /* the native types */

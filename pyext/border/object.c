@@ -93,7 +93,7 @@ PyObject *cudago_set_class(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "sO!", &name, &PyType_Type, &cls)) return NULL;
     static const char *const names[CLS_COUNT] = {"Device", "Stream", "Event", "MemoryResource", "Buffer",
                                                  "Pointer", "Handle", "Kernel", "LaunchConfig", "Operand",
-                                                 "Graph", "GraphExec", "Node", "Finalizer", "GreenContext"};
+                                                 "Graph", "GraphExec", "Node", "Finalizer", "GreenContext", "Descriptor"};
     for (int k = 0; k < CLS_COUNT; k++) {
         if (strcmp(name, names[k])) continue;
         if (!PyType_IsSubtype((PyTypeObject *)cls, cudago_base[k])) break;

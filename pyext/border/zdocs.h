@@ -787,7 +787,8 @@
     "      for a null pointer;\n" \
     "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
     "      scalar, which for a pointer is an address;\n" \
-    "    - for a struct: ``bytes`` or a NumPy structured scalar of its size.\n" \
+    "    - for a struct: ``bytes`` or a NumPy structured scalar of its size;\n" \
+    "    - for a ``CUtensorMap``: a TensorMap.\n" \
     "**kwargs\n" \
     "    Arguments by the names of their parameters, after those by position;\n" \
     "    `Kernel.parameter_names` says which are known.\n" \

@@ -112,6 +112,31 @@ typedef struct {
     cudago_imports *of;  /* the interface's: counts it; else NULL */
 } OperandObject;
 
+/* What a kernel is handed instead of an address, with a count of the memory that it describes: a tensor map. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    PyObject *tensor; /* that it was made of */
+    PyObject *facts;  /* what it says, a tuple for the Python face */
+    cudago_cell *cell;
+    uint64_t address, nbytes; /* the memory that it describes */
+    int32_t device;           /* -1: any */
+    int32_t readonly;
+    uint32_t size;            /* of the argument */
+    uint8_t bytes[128];
+} DescriptorObject;
+
+/* What cuTensorMapEncodeTiled is told, but for the address. */
+typedef struct {
+    int32_t type, interleave, swizzle, promotion, beyond, rank;
+    uint64_t dims[5], strides[4];
+    uint32_t box[5], steps[5];
+} cudago_tiles;
+
+/* descriptor.c: a new one that says the same, over a cell for graphs, of which it takes over the caller's count. NULL with
+ * an exception, and the count is given back. */
+PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell);
+
 /* operand.c: the only way from a Python object to an address and to what keeps it valid. */
 enum { OPERAND_WRITABLE = 1,
        OPERAND_KERNEL = 2 };
@@ -235,9 +260,10 @@ PyObject *cudago_code_data(PyObject *module, PyObject *args);
 PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
+PyObject *cudago_tensor_map_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 extern PyMethodDef cudago_buffer_copies[]; /* methods of Buffer: copy.c */
-extern PyType_Spec cudago_code_spec, cudago_kernel_spec, cudago_config_spec, cudago_operand_spec;
+extern PyType_Spec cudago_code_spec, cudago_kernel_spec, cudago_config_spec, cudago_operand_spec, cudago_descriptor_spec;
 int cudago_kernel_room(PyObject *module); /* -1 with an exception */

@@ -12,6 +12,7 @@
  *   buffer protocol                 an open export, so that a bytearray or an array cannot be resized
  *   DLPack                          the managed tensor, in a cell
  *   __cuda_array_interface__        the object alone: the protocol has no owner
+ *   TensorMap, for a kernel         a count of the cell of the memory that it describes
  */
 
 static QUIET int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
@@ -99,7 +100,20 @@ static int from_cai(OperandObject *o, PyObject *object, PyObject *interface, int
     return 0;
 }
 
+static QUIET int from_descriptor(OperandObject *o, const DescriptorObject *d) {
+    if (cudago_cell_now(d->cell, "memory of the tensor map")) return -1;
+    cudago_cell_retain(d->cell);
+    o->cell = d->cell;
+    o->address = d->address;
+    o->nbytes = d->nbytes;
+    o->host = cudago_cell_is_host(d->cell);
+    o->readonly = d->readonly;
+    o->device = d->device;
+    return 0;
+}
+
 static int resolve(OperandObject *o, PyObject *object, int flags, const char *what) {
+    if (flags & OPERAND_KERNEL && cudago_is(object, CLS_DESCRIPTOR)) return from_descriptor(o, (DescriptorObject *)object);
     if (cudago_is(object, CLS_BUFFER)) return from_buffer(o, (BufferObject *)object, 0);
     if (cudago_is(object, CLS_POINTER)) {
         PointerObject *p = (PointerObject *)object;
@@ -131,7 +145,8 @@ static int keep_address(OperandObject *o) {
     if (kept == users) return 0;
     PyObject *object = o->object;
     cudago_cell_retain(kept);
-    PyObject *own = cudago_buffer_new(kept, o->address, o->nbytes, o->device);
+    PyObject *own = cudago_is(object, CLS_DESCRIPTOR) ? cudago_descriptor_over((DescriptorObject *)object, kept)
+                                                      : cudago_buffer_new(kept, o->address, o->nbytes, o->device);
     if (!own) return -1;
     cudago_cell_retain(kept);
     o->cell = kept;

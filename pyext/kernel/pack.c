@@ -185,6 +185,25 @@ static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, ui
     return keep(pk, o);
 }
 
+/* A tensor map is copied: it never changes. Its memory is looked at last, as that of all objects of ours. */
+static int copy_descriptor(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    const DescriptorObject *d = (DescriptorObject *)arg;
+    if (p->type != PARAM_BYTES || p->size != d->size) return wrong_type(pk, p, arg);
+    memcpy(to, d->bytes, d->size);
+    return 0;
+}
+
+static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    return copy_descriptor(pk, p, arg, to) ? -1 : pack_later(pk);
+}
+
+/* Of a record: what it describes may be lost by now, but is held. */
+static int pack_descriptor_again(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
+    if (copy_descriptor(pk, p, o->object, to) || check_device(pk, o->cell, o->device)) return -1;
+    if (o->readonly && check_reads(pk, o->object)) return -1;
+    return keep(pk, o);
+}
+
 /* Everything else that has memory. */
 int cudago_pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
@@ -265,6 +284,8 @@ static int pack_struct(packing *pk, const cudago_param *p, PyObject *arg, uint8_
 
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
+    if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR))
+        return pack_descriptor_again(pk, p, (OperandObject *)arg, to);
     if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_struct(pk, p, arg, to);
     int pointer = p->type != PARAM_FLOAT && p->size == 8;
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
@@ -312,6 +333,7 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, to);
     return pack_object(pk, p, arg, to);
 }
 
@@ -351,6 +373,12 @@ int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *c
 
 /* The memory of one of our own objects. */
 static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_t *device) {
+    if (cudago_is(arg, CLS_DESCRIPTOR)) {
+        const DescriptorObject *d = (DescriptorObject *)arg;
+        *out = (cudago_span){d->cell, d->address, 0, d->readonly};
+        *device = d->device;
+        return cudago_cell_now(d->cell, "memory of the tensor map");
+    }
     if (cudago_is_tensor(arg)) {
         *device = ((TensorObject *)arg)->device;
         out->readonly = (((TensorObject *)arg)->flags & TENSOR_READONLY) != 0;
@@ -398,7 +426,7 @@ QUIET int cudago_pack_now(packing *pk) {
         }
         if (check_device(pk, memory.cell, device)) return -1;
         readonly |= memory.readonly;
-        memcpy(pk->params[pk->index], &memory.ptr, 8);
+        if (pk->k->params[pk->index].size == 8) memcpy(pk->params[pk->index], &memory.ptr, 8); /* a tensor map is there already */
         pk->used[i] = memory.cell;
         pk->n_kept += memory.cell->kind == CUDAGO_CELL_FOREIGN;
     }

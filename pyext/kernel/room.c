@@ -18,6 +18,7 @@ static PyMethodDef functions[] = {
     {"_code_variable", cudago_code_variable, METH_VARARGS, NULL},
     {"_kernel_new", cudago_kernel_new, METH_VARARGS, NULL},
     {"_config_new", cudago_config_new, METH_VARARGS, NULL},
+    {"_tensor_map_new", cudago_tensor_map_new, METH_VARARGS, NULL},
     {0},
 };
 
@@ -26,6 +27,7 @@ int cudago_kernel_room(PyObject *module) {
         cudago_add_type(module, CLS_KERNEL, &cudago_kernel_spec) ||
         cudago_add_type(module, CLS_CONFIG, &cudago_config_spec) ||
         cudago_add_type(module, CLS_OPERAND, &cudago_operand_spec) ||
+        cudago_add_type(module, CLS_DESCRIPTOR, &cudago_descriptor_spec) ||
         cudago_add_methods(CLS_BUFFER, cudago_buffer_copies)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

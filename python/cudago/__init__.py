@@ -166,6 +166,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         ReduceKernel,
         reduce,
     )
+    from ._tensor.tensor_map import TensorMap
 
 __all__ = [
     "AllocNodeParams",
@@ -242,6 +243,7 @@ __all__ = [
     "Slot",
     "Stream",
     "Tensor",
+    "TensorMap",
     "UnsupportedError",
     "VirtualMemoryResource",
     "arange",
@@ -311,6 +313,7 @@ _LATER = {
     "_tensor.creation_like": "arange empty_like full_like ones ones_like zeros_like",
     "_tensor.elementwise": "ElementwiseKernel elementwise",
     "_tensor.reduce": "ReduceKernel reduce",
+    "_tensor.tensor_map": "TensorMap",
 }
 _WHERE = {name: module for module, names in _LATER.items() for name in names.split()}
 _MODULES = {"allocators", "compile_cache", "debug", "dlpack", "nvtx", "sim", "testing", "torch_ops"}

@@ -913,6 +913,14 @@ class Kernel:
     def _set_elements(self, elements: bytes, /) -> None: ...
     def _max_active_blocks(self, device: Device, block: int, shared: int, /) -> int: ...
 
+class Descriptor:
+    @property
+    def _tensor(self) -> _tensor.Tensor | None: ...
+    @property
+    def _facts(self) -> tuple[Any, ...]: ...
+    @property
+    def _bytes(self) -> bytes: ...
+
 class LaunchConfig:
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -969,7 +977,8 @@ def launch(
           for a null pointer;
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
           scalar, which for a pointer is an address;
-        - for a struct: ``bytes`` or a NumPy structured scalar of its size.
+        - for a struct: ``bytes`` or a NumPy structured scalar of its size;
+        - for a ``CUtensorMap``: a TensorMap.
     **kwargs
         Arguments by the names of their parameters, after those by position;
         `Kernel.parameter_names` says which are known.
@@ -1448,6 +1457,14 @@ def _config_new(
     programmatic: bool,
     /,
 ) -> _Config: ...
+def _tensor_map_new(
+    cls: type[Descriptor],
+    tensor: Tensor,
+    kinds: tuple[int, ...],
+    numbers: tuple[tuple[int, ...], ...],
+    facts: tuple[object, ...],
+    /,
+) -> Descriptor: ...
 def _graph_new(device: Device, /) -> _graph.Graph: ...
 def _graph_from_handle(device: Device, handle: int, owner: object, /) -> _graph.Graph: ...
 def _capture(stream: Stream, mode: int, /) -> AbstractContextManager[_graph.Graph, None]: ...

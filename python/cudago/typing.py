@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, SupportsFloat, SupportsIndex, TypeAlias
 
+from ._core import Descriptor
 from ._memory.buffer import Buffer, Pointer
 from ._stream.stream import Stream
 from ._tensor.tensor import Tensor
@@ -99,5 +100,5 @@ MemoryLike: TypeAlias = (
 )
 """What copies and graph nodes take."""
 
-KernelArgument: TypeAlias = MemoryLike | SupportsIndex | SupportsFloat | None
+KernelArgument: TypeAlias = MemoryLike | Descriptor | SupportsIndex | SupportsFloat | None
 """What `cudago.launch` takes for a parameter."""

@@ -197,7 +197,7 @@ def deviations(tmp_path_factory):
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "CUDAGO_DRIVER": "sim",
-            "CUDAGO_SIM": "devices=2",
+            "CUDAGO_SIM": "devices=2,cc=9.0",  # tensor maps need it
         },
         cwd=tmp_path_factory.mktemp("probe"),
         capture_output=True,

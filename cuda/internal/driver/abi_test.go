@@ -31,12 +31,14 @@ func TestLayouts(t *testing.T) {
 		sms    CUdevResource
 		data   CUmemPoolPtrExportData
 		ipc    CUipcEventHandle
+		tiles  CUtensorMap
 	)
 	tests := []struct {
 		name      string
 		got, want uintptr
 	}{
 		{"CUmemPoolProps", unsafe.Sizeof(pool), 88},
+		{"CUtensorMap", unsafe.Sizeof(tiles), 128},
 		{"CUmemPoolProps.maxSize", unsafe.Offsetof(pool.MaxSize), 24},
 		{"CUlaunchAttribute", unsafe.Sizeof(attr), 72},
 		{"CUlaunchAttribute.value", unsafe.Offsetof(attr.Value), 8},

@@ -30,6 +30,7 @@ type API interface {
 	MemoryAPI
 	VirtualMemoryAPI
 	ModuleAPI
+	TensorMapAPI
 	GraphAPI
 	GraphExecAPI
 
@@ -304,6 +305,19 @@ type ModuleAPI interface {
 	// pointer per parameter. Parameter values are read before it returns. Go
 	// memory behind it must be pinned.
 	CuLaunchKernelEx(config *CUlaunchConfig, f CUfunction, kernelParams unsafe.Pointer) CUresult
+}
+
+// TensorMapAPI is cuda.h's tensor map object management.
+type TensorMapAPI interface {
+	// CuTensorMapEncodeTiled describes memory to the bulk tensor copies of
+	// kernels. Dimensions go from the innermost outwards; there is one global
+	// stride, in bytes, for each dimension but the innermost. It touches no
+	// memory. CUDA_ERROR_INVALID_VALUE tells of every rule that is broken,
+	// CUDA_ERROR_NOT_SUPPORTED of a driver without tensor maps, or without such.
+	CuTensorMapEncodeTiled(
+		dataType CUtensorMapDataType, address CUdeviceptr, globalDim, globalStrides []uint64, boxDim, elementStrides []uint32,
+		interleave CUtensorMapInterleave, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill,
+	) (m CUtensorMap, r CUresult)
 }
 
 // GraphAPI is cuda.h's graph building. Not safe for concurrent use on one

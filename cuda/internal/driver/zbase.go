@@ -579,6 +579,11 @@ func (d *Base) CuLaunchKernelEx(config *CUlaunchConfig, f CUfunction, kernelPara
 	return
 }
 
+func (d *Base) CuTensorMapEncodeTiled(dataType CUtensorMapDataType, address CUdeviceptr, globalDim []uint64, globalStrides []uint64, boxDim []uint32, elementStrides []uint32, interleave CUtensorMapInterleave, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill) (m CUtensorMap, result CUresult) {
+	result = d.answer("cuTensorMapEncodeTiled")
+	return
+}
+
 func (d *Base) CuGraphCreate(flags uint32) (out0 CUgraph, result CUresult) {
 	result = d.answer("cuGraphCreate")
 	return

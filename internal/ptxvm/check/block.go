@@ -78,10 +78,13 @@ func runWatched(w *lane.Warp, in *lane.Inst, m uint32) {
 	if x.fence {
 		v.epoch = v.fence(uint32(w.CTA.Linear))
 	}
-	for i := range x.accesses {
+	inner := &in.Parts[0]
+	if x.bulk {
+		v.checkBulk(w, x, inner, m)
+	}
+	for i := 0; !x.bulk && i < len(x.accesses); i++ {
 		v.check(w, &x.accesses[i], m)
 	}
-	inner := &in.Parts[0]
 	inner.Fn(w, inner, m)
 	if len(x.accesses) > 0 && x.accesses[0].kind.Strong() {
 		// Only now: what it has read may have been written in the meantime.
@@ -108,16 +111,20 @@ func (v *Block) check(w *lane.Warp, a *access, m uint32) {
 		if size == 0 {
 			continue
 		}
-		now := shadow.Trace{
-			Task: v.Task, Block: uint32(w.CTA.Linear), Epoch: v.epoch, Site: a.site, Thread: uint16(w.Index*register.Lanes + l),
-			Syncs: v.warps[w.Index].count, Kind: a.kind,
-		}
-		t := touch{w: w, a: a, mask: m, lane: l, addr: addr, size: size, now: now}
+		t := touch{w: w, a: a, mask: m, lane: l, addr: addr, size: size, now: v.trace(w, a, l)}
 		if off, ok := a.sharedOffset(addr); ok {
 			v.shared(&t, off)
 		} else if a.space == ptxir.SpaceGlobal || addr>>memory.WindowShift == memory.GlobalWindow || addr>>memory.WindowShift == 0 {
 			v.global(&t)
 		}
+	}
+}
+
+// trace describes a lane's access that happens now.
+func (v *Block) trace(w *lane.Warp, a *access, l int) shadow.Trace {
+	return shadow.Trace{
+		Task: v.Task, Block: uint32(w.CTA.Linear), Epoch: v.epoch, Site: a.site, Thread: uint16(w.Index*register.Lanes + l),
+		Syncs: v.warps[w.Index].count, Kind: a.kind,
 	}
 }
 

@@ -45,6 +45,7 @@ type value struct {
 type watched struct {
 	accesses []access
 	fence    bool // what the block did before is visible to all after
+	bulk     bool // a bulk copy, whose accesses are of shared memory and of global memory
 }
 
 // Watch wraps an instruction that touches memory which others can see. The
@@ -76,7 +77,7 @@ func (d *Decoder) accessesOf(in *lane.Inst) watched {
 		if !sharable(ir.Space) {
 			return watched{}
 		}
-		return watched{[]access{d.plainAccess(ir)}, ir.Mod&ptxir.ModRelease != 0}
+		return watched{accesses: []access{d.plainAccess(ir)}, fence: ir.Mod&ptxir.ModRelease != 0}
 	case ptxir.OpCpAsync:
 		to, from := d.accessAt(ir.Src[0], ir), d.accessAt(ir.Src[1], ir)
 		to.kind, to.space, to.size, to.imm = shadow.WeakWrite, ptxir.SpaceShared, uint64(ir.Imm), 0
@@ -96,7 +97,9 @@ func (d *Decoder) accessesOf(in *lane.Inst) watched {
 		if ir.Op == ptxir.OpMbarInit {
 			a.kind = shadow.WeakWrite
 		}
-		return watched{[]access{a}, ir.Op != ptxir.OpMbarExpectTx && ir.Op != ptxir.OpMbarInval}
+		return watched{accesses: []access{a}, fence: ir.Op != ptxir.OpMbarExpectTx && ir.Op != ptxir.OpMbarInval}
+	case ptxir.OpBulkLoad, ptxir.OpBulkStore, ptxir.OpTensorLoad, ptxir.OpTensorStore:
+		return watched{accesses: bulkAccesses(ir), bulk: true}
 	}
 	return watched{}
 }

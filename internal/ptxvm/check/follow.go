@@ -60,6 +60,7 @@ var followRules = map[ptxir.Op]followRule{
 	ptxir.OpLd: followLoad, ptxir.OpLdu: followLoad, ptxir.OpSt: followStore, ptxir.OpAtom: followStore,
 	ptxir.OpCpAsync: setAlways, ptxir.OpMbarInit: setAlways, ptxir.OpMbarInval: setAlways, ptxir.OpMbarArrive: setAlways,
 	ptxir.OpMbarTest: setAlways, ptxir.OpMbarExpectTx: setAlways, ptxir.OpMbarPending: setAlways, ptxir.OpCpAsyncMbarrier: setAlways,
+	ptxir.OpBulkLoad: setAlways, ptxir.OpBulkStore: setAlways, ptxir.OpTensorLoad: setAlways, ptxir.OpTensorStore: setAlways,
 }
 
 // ruleOf is the rule of an instruction.

@@ -250,6 +250,10 @@ class _Maker:
 
     def _argument(self, node: Node, place: int, arg: Any, depth: int) -> dict[str, Any]:
         if isinstance(arg, _core.Operand):
+            if isinstance(arg.object, _core.Descriptor):
+                raise _CannotSaveError(
+                    f"its parameter {place} is a tensor map, encoded for one address"
+                )
             return self._operand(node, place, arg, arg.nbytes, depth)
         return self._slotted(node, place, depth, self._number(node, place, arg))
 

@@ -33,6 +33,8 @@ func (s *suite) params(args ...any) unsafe.Pointer {
 			list[i] = pinned(pinner, a)
 		case float32:
 			list[i] = pinned(pinner, a)
+		case driver.CUtensorMap:
+			list[i] = pinned(pinner, a)
 		case *uint32: // whose value the test changes
 			pinner.Pin(a)
 			list[i] = unsafe.Pointer(a)

@@ -928,6 +928,14 @@ func (d *Driver) CuLaunchKernelEx(config *driver.CUlaunchConfig, f driver.CUfunc
 	return d.API.CuLaunchKernelEx(config, f, kernelParams)
 }
 
+// CuTensorMapEncodeTiled calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuTensorMapEncodeTiled(dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim []uint64, globalStrides []uint64, boxDim []uint32, elementStrides []uint32, interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill) (m driver.CUtensorMap, result driver.CUresult) {
+	if result = d.next("CuTensorMapEncodeTiled"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuTensorMapEncodeTiled(dataType, address, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, promotion, fill)
+}
+
 // CuGraphCreate calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuGraphCreate(flags uint32) (out0 driver.CUgraph, result driver.CUresult) {
 	if result = d.next("CuGraphCreate"); result != driver.CUDA_SUCCESS {

@@ -51,6 +51,18 @@ func TestResourcesAreCopied(t *testing.T) {
 	}, s.calls(t))
 }
 
+func TestTensorMapIsCopied(t *testing.T) {
+	s, d := openStandin(t)
+	m, r := d.CuTensorMapEncodeTiled(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32}, []uint64{256}, []uint32{16, 8}, []uint32{1, 2},
+		driver.CU_TENSOR_MAP_INTERLEAVE_NONE, driver.CU_TENSOR_MAP_SWIZZLE_64B, driver.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+		driver.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUtensorMap{Opaque: [16]uint64{0: 7, 15: 8}}, m)
+	require.Equal(t, []string{"cuTensorMapEncodeTiled aligned=1 7 2 0x1000 64,32 256 16,8 1,2 0 2 3 1"}, s.calls(t))
+	_, r = d.CuTensorMapEncodeTiled(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32}, nil, []uint32{16, 8}, []uint32{1, 2}, 0, 0, 0, 0)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
 func TestCaptureModeIsExchanged(t *testing.T) {
 	s, d := openStandin(t)
 	old, r := d.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)

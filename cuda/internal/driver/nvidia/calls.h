@@ -62,6 +62,20 @@ static inline out cuDevResourceGenerateDesc(address fn, CUdevResource *resources
 	return o;
 }
 
+// The driver wants its result aligned to 64 bytes, which Go's memory is not.
+static inline CUresult cuTensorMapEncodeTiled(address fn, CUtensorMap *out, CUtensorMapDataType type, uint32_t rank, uint64_t tensor,
+	const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps, CUtensorMapInterleave interleave,
+	CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+{
+	if (fn == 0) return CUDA_ERROR_NOT_SUPPORTED;
+	CUtensorMap map __attribute__((aligned(64))) = {0};
+	CUresult r = CAST((CUtensorMap *, CUtensorMapDataType, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,
+		const uint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill))(&map, type,
+		rank, (void *)(uintptr_t)tensor, dims, strides, box, steps, interleave, swizzle, promotion, fill);
+	*out = map;
+	return r;
+}
+
 typedef struct {
 	CUresult r;
 	CUstreamCaptureStatus status;

@@ -34,6 +34,7 @@ var (
 	_ [unsafe.Sizeof(driver.CUipcEventHandle{})]byte              = [C.sizeof_CUipcEventHandle]byte{}
 	_ [unsafe.Sizeof(driver.CUstreamBatchMemOpParams{})]byte      = [C.sizeof_CUstreamBatchMemOpParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{})]byte = [C.sizeof_CUDA_BATCH_MEM_OP_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUtensorMap{})]byte                   = [C.sizeof_CUtensorMap]byte{}
 	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAllocationProp{})]byte           = [C.sizeof_CUmemAllocationProp]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAccessDesc{})]byte               = [C.sizeof_CUmemAccessDesc]byte{}

@@ -122,6 +122,7 @@ const (
 	cuOccupancyMaxActiveBlocksPerMultiprocessor
 	cuLaunchKernel
 	cuLaunchKernelEx
+	cuTensorMapEncodeTiled
 	cuGraphCreate
 	cuGraphDestroy
 	cuGraphClone
@@ -294,6 +295,7 @@ var entries = [entryCount]entry{
 	cuOccupancyMaxActiveBlocksPerMultiprocessor: {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, "", required},
 	cuLaunchKernel:                     {"cuLaunchKernel", 4000, "", required},
 	cuLaunchKernelEx:                   {"cuLaunchKernelEx", 11060, "", required},
+	cuTensorMapEncodeTiled:             {"cuTensorMapEncodeTiled", 12000, "", optional},
 	cuGraphCreate:                      {"cuGraphCreate", 10000, "", required},
 	cuGraphDestroy:                     {"cuGraphDestroy", 10000, "", required},
 	cuGraphClone:                       {"cuGraphClone", 10000, "", required},

@@ -28,8 +28,8 @@ type partition struct {
 	whole        bool   // may be split
 }
 
-// descriptor is what a green context is to be made of.
-type descriptor struct{ partition }
+// greenDescriptor is what a green context is to be made of.
+type greenDescriptor struct{ partition }
 
 const partitionMark = 0x534D70617274 // tells resources of this driver from others
 
@@ -139,7 +139,7 @@ func (d *simulator) CuDevResourceGenerateDesc(resources []driver.CUdevResource) 
 		}
 		all = partition{ordinal: p.ordinal, sms: all.sms + p.sms, split: p.split, whole: p.whole}
 	}
-	return d.descriptors.add(&descriptor{all}), driver.CUDA_SUCCESS
+	return d.descriptors.add(&greenDescriptor{all}), driver.CUDA_SUCCESS
 }
 
 func (d *simulator) CuGreenCtxCreate(desc driver.CUdevResourceDesc, dev driver.CUdevice, flags uint32) (driver.CUgreenCtx, driver.CUresult) {

@@ -52,6 +52,13 @@ func pool(o *one, location, handles int32) driver.CUresult {
 	return r
 }
 
+// tiled encodes a tensor map of three dimensions, whose boxes have rows of 16
+// elements.
+func tiled(o *one, typ driver.CUtensorMapDataType, interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle) driver.CUresult {
+	_, r := o.CuTensorMapEncodeTiled(typ, o.memory, []uint64{64, 2, 2}, []uint64{256, 512}, []uint32{16, 1, 1}, []uint32{1, 1, 1}, interleave, swizzle, 0, 0)
+	return r
+}
+
 // leftOut holds the calls that this driver does not support, keyed by the words
 // of the documentation.
 var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
@@ -109,6 +116,15 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 	},
 	"virtual memory that may only be read": func(t *testing.T, o *one) driver.CUresult {
 		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(1), Flags: 1})
+	},
+	"tensor maps of interleaved layouts, of packed types, or that change numbers": func(t *testing.T, o *one) driver.CUresult {
+		require.Equal(t, driver.CUDA_ERROR_NOT_SUPPORTED, tiled(o, driver.CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B, 0, 0))
+		require.Equal(t, driver.CUDA_ERROR_NOT_SUPPORTED, tiled(o, driver.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 0, 0))
+		return tiled(o, driver.CU_TENSOR_MAP_DATA_TYPE_UINT8, driver.CU_TENSOR_MAP_INTERLEAVE_16B, 0)
+	},
+	"tensor maps with swizzles of more than 16 bytes, or with rows that are shorter than the swizzle": func(t *testing.T, o *one) driver.CUresult {
+		require.Equal(t, driver.CUDA_ERROR_NOT_SUPPORTED, tiled(o, driver.CU_TENSOR_MAP_DATA_TYPE_UINT8, 0, driver.CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B))
+		return tiled(o, driver.CU_TENSOR_MAP_DATA_TYPE_UINT8, 0, driver.CU_TENSOR_MAP_SWIZZLE_32B)
 	},
 	"pointer attributes that say nothing of the allocation itself": func(_ *testing.T, o *one) driver.CUresult {
 		const peerTokens = 5 // CU_POINTER_ATTRIBUTE_P2P_TOKENS

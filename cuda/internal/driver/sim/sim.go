@@ -98,7 +98,7 @@ type simulator struct {
 	nodes     table[driver.CUgraphNode, node]
 	execs     table[driver.CUgraphExec, graphExec]
 
-	descriptors table[driver.CUdevResourceDesc, descriptor]
+	descriptors table[driver.CUdevResourceDesc, greenDescriptor]
 	conditions  table[driver.CUgraphConditionalHandle, condition]
 	// setter is setConditional, made once so that a launch allocates nothing.
 	setter func(handle uint64, value uint32) bool // immutable

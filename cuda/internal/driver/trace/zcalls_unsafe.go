@@ -813,6 +813,13 @@ func (d *tracer) CuLaunchKernelEx(config *driver.CUlaunchConfig, f driver.CUfunc
 	return
 }
 
+func (d *tracer) CuTensorMapEncodeTiled(dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim []uint64, globalStrides []uint64, boxDim []uint32, elementStrides []uint32, interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill) (m driver.CUtensorMap, result driver.CUresult) {
+	call := d.begin("cuTensorMapEncodeTiled", []field{{"dataType", dataType}, {"address", address}, {"globalDim", globalDim}, {"globalStrides", globalStrides}, {"boxDim", boxDim}, {"elementStrides", elementStrides}, {"interleave", interleave}, {"swizzle", swizzle}, {"promotion", promotion}, {"fill", fill}})
+	m, result = d.API.CuTensorMapEncodeTiled(dataType, address, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, promotion, fill)
+	call.end(result, []field{{"m", m}})
+	return
+}
+
 func (d *tracer) CuGraphCreate(flags uint32) (out0 driver.CUgraph, result driver.CUresult) {
 	call := d.begin("cuGraphCreate", []field{{"flags", flags}})
 	out0, result = d.API.CuGraphCreate(flags)

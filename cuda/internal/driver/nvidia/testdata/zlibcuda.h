@@ -695,6 +695,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuFuncGetParamInfo", (void *)cuFuncGetParamInfo},
 	{"cuOccupancyMaxActiveBlocksPerMultiprocessor", (void *)cuOccupancyMaxActiveBlocksPerMultiprocessor},
 	{"cuLaunchKernelEx", (void *)cuLaunchKernelEx},
+	{"cuTensorMapEncodeTiled", (void *)cuTensorMapEncodeTiled},
 	{"cuGraphCreate", (void *)cuGraphCreate},
 	{"cuGraphDestroy", (void *)cuGraphDestroy},
 	{"cuGraphClone", (void *)cuGraphClone},

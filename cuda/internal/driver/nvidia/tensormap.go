@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvidia
+
+// #include "calls.h"
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+func (d *binding) CuTensorMapEncodeTiled(
+	dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim, globalStrides []uint64, boxDim, elementStrides []uint32,
+	interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill,
+) (m driver.CUtensorMap, r driver.CUresult) {
+	rank := len(globalDim)
+	if len(globalStrides) != max(rank-1, 0) || len(boxDim) != rank || len(elementStrides) != rank {
+		return m, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if rank == 1 {
+		globalStrides = []uint64{0} // never read, but not null
+	}
+	result := C.cuTensorMapEncodeTiled(d.fn[cuTensorMapEncodeTiled], (*C.CUtensorMap)(unsafe.Pointer(&m)), C.CUtensorMapDataType(dataType),
+		C.uint32_t(rank), C.uint64_t(address), (*C.uint64_t)(unsafe.SliceData(globalDim)), (*C.uint64_t)(unsafe.SliceData(globalStrides)),
+		(*C.uint32_t)(unsafe.SliceData(boxDim)), (*C.uint32_t)(unsafe.SliceData(elementStrides)), C.CUtensorMapInterleave(interleave),
+		C.CUtensorMapSwizzle(swizzle), C.CUtensorMapL2promotion(promotion), C.CUtensorMapFloatOOBfill(fill))
+	return m, driver.CUresult(result)
+}

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// TensorMapSize is the bytes of a tensor map, which a kernel takes by value.
+const TensorMapSize = 128
+
+// TensorMapParams describes a tensor in device memory, and the box of it that one
+// copy of a kernel moves. Dimensions go from the innermost outwards, whose elements
+// lie next to each other; the numbers of kinds are those of cuda.h
+// (CU_TENSOR_MAP_…).
+type TensorMapParams struct {
+	Ptr  uint64
+	Type int32
+	// Dims are elements, one to five dimensions. Strides are bytes, of all dimensions
+	// but the first.
+	Dims, Strides []uint64
+	// Box is what is traversed of each dimension, of which one element of so many
+	// as Steps says is copied.
+	Box, Steps                             []uint32
+	Interleave, Swizzle, Promotion, Beyond int32
+}
+
+// String returns all that the driver is told.
+func (p *TensorMapParams) String() string {
+	return fmt.Sprintf("type %d, dimensions %v, strides %v, box %v, element strides %v, interleave %d, swizzle %d, L2 promotion %d, fill %d, at %#x",
+		p.Type, p.Dims, p.Strides, p.Box, p.Steps, p.Interleave, p.Swizzle, p.Promotion, p.Beyond, p.Ptr)
+}
+
+// NeedTensorMaps fails unless kernels on d can use tensor maps.
+//
+// Errors: [ErrorNotSupported] before compute capability 9.0.
+func (d *Device) NeedTensorMaps() error {
+	return d.need(TensorMapAccessSupported, "cuTensorMapEncodeTiled", "has no tensor maps, which need compute capability 9.0")
+}
+
+// EncodeTensorMap returns the tensor map of p for kernels on c's device. It calls
+// cuTensorMapEncodeTiled.
+//
+// Lifetime: the map has the memory's address and does not keep the memory.
+//
+// Errors: an [*ArgumentError] if the lists are not of 1 to 5 dimensions;
+// [ErrorInvalidValue] if a rule of CUDA's is broken; [ErrorNotSupported] if the
+// driver has no tensor maps, or the simulated driver no such.
+func (c *Context) EncodeTensorMap(p TensorMapParams) (b [TensorMapSize]byte, err error) {
+	rank := len(p.Dims)
+	if rank < 1 || rank > driver.TensorMapRank || len(p.Strides) != rank-1 || len(p.Box) != rank || len(p.Steps) != rank {
+		return b, badValue("dims", "must be 1 to 5, with as many boxes and steps and one stride less, got %d, %d, %d and %d", rank, len(p.Box), len(p.Steps), len(p.Strides))
+	}
+	leave, err := c.Enter()
+	if err != nil {
+		return b, err
+	}
+	defer leave()
+	// Copies: what is passed to C is on the heap.
+	m, r := c.drv.api.CuTensorMapEncodeTiled(
+		driver.CUtensorMapDataType(p.Type), driver.CUdeviceptr(p.Ptr), slices.Clone(p.Dims), slices.Clone(p.Strides), slices.Clone(p.Box), slices.Clone(p.Steps),
+		driver.CUtensorMapInterleave(p.Interleave), driver.CUtensorMapSwizzle(p.Swizzle), driver.CUtensorMapL2promotion(p.Promotion),
+		driver.CUtensorMapFloatOOBfill(p.Beyond))
+	if r != driver.CUDA_SUCCESS {
+		return b, c.fail("cuTensorMapEncodeTiled", r, p.String())
+	}
+	for i, word := range m.Opaque {
+		binary.NativeEndian.PutUint64(b[8*i:], word)
+	}
+	return b, nil
+}

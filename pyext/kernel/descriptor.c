@@ -1,0 +1,143 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+#include "_cgo_export.h"
+
+/* What a kernel takes by value to find memory with: tensor maps. They are encoded once and never change, so a launch
+ * copies them. One holds a count of its memory's cell, so that no tensor has to stay open. */
+
+PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell) {
+    DescriptorObject *new = cudago_alloc(CLS_DESCRIPTOR);
+    if (!new) return cudago_cell_release(cell), NULL;
+    new->facts = NEW_REF(d->facts);
+    new->tensor = NEW_REF(Py_None); /* the user's would keep what the user may drop */
+    new->cell = cell;
+    new->address = d->address;
+    new->nbytes = d->nbytes;
+    new->device = d->device;
+    new->readonly = d->readonly;
+    new->size = d->size;
+    memcpy(new->bytes, d->bytes, sizeof new->bytes);
+    return (PyObject *)new;
+}
+
+static int read_numbers(PyObject *tuple, const char *name, int n, uint64_t *out) {
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != n) return PyErr_Format(PyExc_TypeError, "%s must be a tuple of %d ints", name, n), -1;
+    for (int i = 0; i < n; i++) {
+        out[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(tuple, i));
+        if (out[i] == (uint64_t)-1 && PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+static int read_short(PyObject *tuple, const char *name, int n, uint32_t *out) {
+    uint64_t wide[5];
+    if (read_numbers(tuple, name, n, wide)) return -1;
+    for (int i = 0; i < n; i++) {
+        if (wide[i] > UINT32_MAX) return PyErr_Format(PyExc_OverflowError, "%s does not fit 32 bits", name), -1;
+        out[i] = (uint32_t)wide[i];
+    }
+    return 0;
+}
+
+/* kinds is (type, interleave, swizzle, promotion, beyond), numbers is (dims, strides, box, steps). */
+static int read_tiles(PyObject *kinds, PyObject *numbers, cudago_tiles *t) {
+    PyObject *dims, *strides, *box, *steps;
+    if (!PyArg_ParseTuple(kinds, "iiiii", &t->type, &t->interleave, &t->swizzle, &t->promotion, &t->beyond)) return -1;
+    if (!PyArg_ParseTuple(numbers, "O!O!O!O!", &PyTuple_Type, &dims, &PyTuple_Type, &strides, &PyTuple_Type, &box, &PyTuple_Type, &steps)) return -1;
+    Py_ssize_t rank = PyTuple_Size(dims);
+    if (rank < 1 || rank > 5) return PyErr_Format(PyExc_ValueError, "a tensor map has 1 to 5 dimensions, got %zd", rank), -1;
+    t->rank = (int32_t)rank;
+    return read_numbers(dims, "dims", (int)rank, t->dims) || read_numbers(strides, "strides", (int)rank - 1, t->strides) ||
+                   read_short(box, "box", (int)rank, t->box) || read_short(steps, "steps", (int)rank, t->steps)
+               ? -1
+               : 0;
+}
+
+/* Takes the tensor's memory. Ordinary host memory would be out of reach once the tensor is gone. */
+static QUIET int hold(DescriptorObject *d, PyObject *tensor) {
+    const TensorObject *t = (TensorObject *)tensor;
+    cudago_cell *cell;
+    if (cudago_tensor_argument(tensor, &d->address, &cell)) return -1;
+    if (cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED)
+        return PyErr_SetString(PyExc_TypeError, "a tensor map needs memory of a device, or pinned memory: this tensor's is ordinary host "
+                                                "memory; copy it to the device"),
+               -1;
+    cudago_cell_retain(cell);
+    d->cell = cell;
+    d->readonly = (t->flags & TENSOR_READONLY) != 0;
+    d->device = cudago_cell_is_host(cell) || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : t->device;
+    d->nbytes = (uint64_t)t->size * (uint64_t)cudago_itemsize(t->dtype);
+    return 0;
+}
+
+static int encode(DescriptorObject *d, cudago_tiles *tiles) {
+    cudago_status st = {0};
+    int32_t device = d->device < 0 ? 0 : d->device;
+    d->size = sizeof d->bytes;
+    Py_BEGIN_ALLOW_THREADS /* the device may have to be set up */
+    cudagoTensorMap(device, d->address, tiles, d->bytes, &st);
+    Py_END_ALLOW_THREADS
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+/* _tensor_map_new(cls, tensor, kinds, numbers, facts) */
+PyObject *cudago_tensor_map_new(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    PyObject *cls, *tensor, *kinds, *numbers, *facts;
+    cudago_tiles tiles = {0};
+    if (!PyArg_ParseTuple(args, "OOO!O!O!", &cls, &tensor, &PyTuple_Type, &kinds, &PyTuple_Type, &numbers, &PyTuple_Type, &facts)) return NULL;
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_DESCRIPTOR]))
+        return PyErr_SetString(PyExc_TypeError, "not a TensorMap class"), NULL;
+    if (!cudago_is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "tensor must be a Tensor, not %R", (PyObject *)Py_TYPE(tensor)), NULL;
+    if (read_tiles(kinds, numbers, &tiles)) return NULL;
+    PyTypeObject *type = (PyTypeObject *)cls;
+    DescriptorObject *d = (DescriptorObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!d) return NULL;
+    d->tensor = NEW_REF(tensor);
+    d->facts = NEW_REF(facts);
+    if (!hold(d, tensor) && !encode(d, &tiles) && !cudago_cell_now(d->cell, "tensor")) return (PyObject *)d;
+    Py_DECREF(d);
+    return NULL;
+}
+
+static void descriptor_dealloc(DescriptorObject *d) {
+    if (d->weak) PyObject_ClearWeakRefs((PyObject *)d);
+    if (d->cell && !cudago_forked) cudago_cell_let_go(d->cell);
+    Py_XDECREF(d->tensor);
+    Py_XDECREF(d->facts);
+    cudago_free((PyObject *)d);
+}
+
+static PyObject *descriptor_tensor(DescriptorObject *d, void *unused) {
+    (void)unused;
+    return NEW_REF(d->tensor);
+}
+static PyObject *descriptor_facts(DescriptorObject *d, void *unused) {
+    (void)unused;
+    return NEW_REF(d->facts);
+}
+static PyObject *descriptor_bytes(DescriptorObject *d, void *unused) {
+    (void)unused;
+    return PyBytes_FromStringAndSize((const char *)d->bytes, (Py_ssize_t)d->size);
+}
+
+static PyGetSetDef getset[] = {
+    {"_tensor", (getter)descriptor_tensor, NULL, NULL, NULL},
+    {"_facts", (getter)descriptor_facts, NULL, NULL, NULL},
+    {"_bytes", (getter)descriptor_bytes, NULL, NULL, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(DescriptorObject), {0}};
+static PyType_Slot slots[] = {{Py_tp_dealloc, descriptor_dealloc}, {Py_tp_getset, getset}, {Py_tp_members, members}, {0, NULL}};
+PyType_Spec cudago_descriptor_spec = {
+    "cudago._core.Descriptor",
+    sizeof(DescriptorObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};
