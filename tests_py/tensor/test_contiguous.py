@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from .array import same
 
 import cudago as cu
 from cudago.testing import hold
+
+from .array import same
 
 VIEWS = (
     np.s_[::2],
