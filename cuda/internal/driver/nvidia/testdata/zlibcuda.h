@@ -688,6 +688,8 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuFuncSetAttribute", (void *)cuFuncSetAttribute},
 	{"cuFuncGetParamInfo", (void *)cuFuncGetParamInfo},
 	{"cuOccupancyMaxActiveBlocksPerMultiprocessor", (void *)cuOccupancyMaxActiveBlocksPerMultiprocessor},
+	{"cuOccupancyMaxPotentialClusterSize", (void *)cuOccupancyMaxPotentialClusterSize},
+	{"cuOccupancyMaxActiveClusters", (void *)cuOccupancyMaxActiveClusters},
 	{"cuLaunchKernelEx", (void *)cuLaunchKernelEx},
 	{"cuGraphCreate", (void *)cuGraphCreate},
 	{"cuGraphDestroy", (void *)cuGraphDestroy},
