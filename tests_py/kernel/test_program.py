@@ -322,7 +322,7 @@ def test_occupancy_of_clusters(kernels, device):
     for ask in (kernel.max_cluster_size, kernel.max_active_clusters):
         with pytest.raises(TypeError, match="config must be a LaunchConfig, not"):
             ask(64)
-        with pytest.raises(TypeError, match="device must be a Device, not int"):
+        with pytest.raises(TypeError, match="device must be a Device, not"):
             ask(plain, device=0)
 
 

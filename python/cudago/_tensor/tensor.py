@@ -315,8 +315,8 @@ class Tensor(_core.Tensor):
 
         Notes
         -----
-        Stream-ordered on `stream`. Copied and divided as by `copy_from`; in a capture, the allocation
-        and the copy become nodes of the graph.
+        Stream-ordered on `stream`. Copied and divided as by `copy_from`; in a capture, the
+        allocation and the copy become nodes of the graph.
 
         References
         ----------
