@@ -179,7 +179,7 @@ class ArenaMemoryResource(MemoryResource):
         super().close()
         self._block = None
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *args: object) -> None:
         self.close()
 
     def _open(self) -> _Block:

@@ -15,7 +15,6 @@ from .allocation import Allocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Self
 
     from .buffer import Buffer
@@ -85,12 +84,7 @@ class memory_hooks:  # as timer and profiler
         _switch()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *args: object) -> None:
         _installed.pop(id(self), None)
         _switch()
 

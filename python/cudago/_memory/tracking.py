@@ -152,7 +152,7 @@ class TrackingMemoryResource(MemoryResource):
 
         Notes
         -----
-        Stream-ordered on `stream`, if memory of `upstream` is.
+        Stream-ordered on `stream`, and captured, if memory of `upstream` is.
         """
         if self.is_closed:
             raise ClosedError("memory resource is closed")
