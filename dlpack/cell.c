@@ -48,8 +48,12 @@ static int drop(cudago_cell *c) {
     return 1;
 }
 
+static void (*told)(cudago_cell *);
+void cudago_cells_tell(void (*ended)(cudago_cell *)) { told = ended; }
+
 static void finish(cudago_cell *c) {
     count(c->kind, -1);
+    if (c->flags & CUDAGO_CELL_WATCHED) told(c);
     if (c->flags & CUDAGO_CELL_NOTED) cudago_exported_forget(c);
     c->release(c);
 }

@@ -14,6 +14,7 @@ enum cudago_cell_flags {
     CUDAGO_CELL_READONLY = 1u << 0, /* nobody may write through this cell */
     CUDAGO_CELL_CLOSED = 1u << 1,   /* the memory is gone before its holders; set by its owner only */
     CUDAGO_CELL_NOTED = 1u << 2,    /* is found by its address: exported.h */
+    CUDAGO_CELL_WATCHED = 1u << 3,  /* somebody is told of its end: cudago_cells_tell */
     /* bits 16 to 31 belong to whoever embeds the cell */
 };
 
@@ -75,6 +76,10 @@ long cudago_cells_drain(void);
  * until the next drain unless it returned non-zero. NULL, at interpreter exit and before the first use: cells stay on
  * the stack. */
 void cudago_cells_set_poke(int (*poke)(void));
+
+/* What is told of a cell with CUDAGO_CELL_WATCHED when its last holder has let go, before its release function runs. It
+ * may run Python code. */
+void cudago_cells_tell(void (*ended)(cudago_cell *));
 
 /* The id of the cell that was initialised last, host memory aside. */
 uint64_t cudago_cell_last_id(void);

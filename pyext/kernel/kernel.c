@@ -137,6 +137,28 @@ static PyObject *kernel_blocks(KernelObject *self, PyObject *const *args, Py_ssi
     return PyLong_FromLong(v);
 }
 
+/* _clusters(device, config, active): the largest cluster, or how many can run at once. */
+static PyObject *kernel_clusters(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device") || cudago_expect(args[1], CLS_CONFIG, "config")) return NULL;
+    int active = PyObject_IsTrue(args[2]);
+    if (active < 0) return NULL;
+    cudago_shape shape = cudago_shape_of((ConfigObject *)args[1]);
+    int32_t device = ((DeviceObject *)args[0])->ordinal;
+    uint32_t most;
+    cudago_kernel *k = cudago_kernel_on(self, device);
+    if (!k || cudago_opt_in(k, shape.shared_memory, &most)) return NULL;
+    Py_ssize_t len;
+    const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
+    cudago_status st = {0};
+    uint64_t code = self->code;
+    PyThreadState *t = cudago_step_aside();
+    int v = cudagoKernelClusters(code, (char *)name, (int)len, device, &shape, active, &st);
+    cudago_step_back(t);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyLong_FromLong(v);
+}
+
 /* _set_attribute(device, number, value) */
 static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
@@ -201,6 +223,7 @@ static PyMethodDef methods[] = {
     {"_set_attribute", METHOD(kernel_set_attribute), METH_FASTCALL, NULL},
     {"_set_elements", METHOD(kernel_set_elements), METH_O, NULL},
     {"_max_active_blocks", METHOD(kernel_blocks), METH_FASTCALL, NULL},
+    {"_clusters", METHOD(kernel_clusters), METH_FASTCALL, NULL},
     {0},
 };
 static PyGetSetDef getset[] = {

@@ -257,6 +257,38 @@ func cudagoKernelSetAttribute(code C.uint64_t, name *C.char, n C.int, ordinal C.
 	})
 }
 
+// cudagoKernelClusters returns the size of the largest cluster, or how many
+// clusters of a shape can run at once.
+//
+//export cudagoKernelClusters
+func cudagoKernelClusters(
+	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, shape *C.cudago_shape, active C.int, st *C.cudago_status,
+) (v C.int) {
+	guard(st, func() error {
+		k, err := kernelOn(code, name, n, ordinal)
+		if err != nil {
+			return err
+		}
+		ask := k.MaxClusterSize
+		if active != 0 {
+			ask = k.MaxActiveClusters
+		}
+		got, err := ask(clusterConfig(shape))
+		v = C.int(got)
+		return border.JoinClose(err, k.Close)
+	})
+	return v
+}
+
+// clusterConfig is what counts for occupancy.
+func clusterConfig(shape *C.cudago_shape) cuda.LaunchConfig {
+	dims := func(d [3]C.uint32_t) [3]uint32 { return [3]uint32{uint32(d[0]), uint32(d[1]), uint32(d[2])} }
+	return cuda.LaunchConfig{
+		Grid: dims(shape.grid), Block: dims(shape.block), Cluster: dims(shape.cluster),
+		SharedMemory: uint32(shape.shared_memory), Cooperative: shape.cooperative != 0,
+	}
+}
+
 //export cudagoKernelBlocks
 func cudagoKernelBlocks(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, block, shared C.long, st *C.cudago_status) (v C.int) {
 	guard(st, func() error {

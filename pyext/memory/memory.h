@@ -43,6 +43,10 @@ enum { RESOURCE_POOL = 0,
 int cudago_reclaim(void);
 void cudago_explain_memory(void);
 
+/* attached.c: who is told of allocations, or NULL; and telling, which returns the buffer, or NULL with what was raised. */
+extern PyObject *cudago_allocated;
+PyObject *cudago_tell_allocated(PyObject *buffer, PyObject *resource);
+
 /* tally.c: how much memory of each kind without a pool is held, and at most was. Guarded by the GIL. */
 enum { TALLY_PINNED,
        TALLY_REGISTERED, /* page-locked where it is */
@@ -291,6 +295,8 @@ PyObject *cudago_resource_imported(PyObject *module, PyObject *args);
 PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
 PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_buffer_import(PyObject *module, PyObject *args);
+PyObject *cudago_buffer_attach(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_set_allocated(PyObject *module, PyObject *callable);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);

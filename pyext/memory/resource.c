@@ -356,7 +356,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         if (buffer) ((BufferObject *)buffer)->grows = virtual && size;
     }
     Py_XDECREF(keep);
-    return buffer;
+    return buffer && cudago_allocated ? cudago_tell_allocated(buffer, resource) : buffer;
 }
 
 /* --- the type ------------------------------------------------------------------------------------------------ */

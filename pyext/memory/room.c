@@ -10,6 +10,8 @@ static PyMethodDef functions[] = {
     {"_buffer_adopt", METHOD(cudago_buffer_adopt), METH_FASTCALL, NULL},
     {"_buffer_export", METHOD(cudago_buffer_export), METH_O, NULL},
     {"_buffer_import", cudago_buffer_import, METH_VARARGS, NULL},
+    {"_buffer_attach", METHOD(cudago_buffer_attach), METH_FASTCALL, NULL},
+    {"_set_allocated", cudago_set_allocated, METH_O, NULL},
     {"_device_new", cudago_device_new, METH_O, NULL},
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
     {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},

@@ -133,6 +133,9 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     )
     from ._kernel.program import Program
     from ._kernel.program_options import ProgramOptions
+    from ._memory.allocation import Allocation
+    from ._memory.arena import ArenaMemoryResource, ArenaStatistics
+    from ._memory.hooks import memory_hooks
     from ._memory.ipc import IPCAllocationHandle, IPCBufferDescriptor
     from ._memory.limits import DeviceLimits
     from ._memory.monitor import (
@@ -142,6 +145,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from ._memory.pool import PoolOptions, PoolStatistics
     from ._memory.profiler import profiler
     from ._memory.summary import memory_summary
+    from ._memory.tracking import TrackingMemoryResource, TrackingStatistics
     from ._stream.ipc import IPCEventDescriptor
     from ._stream.timer import timer
     from ._tensor.creation import (
@@ -170,6 +174,9 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
 
 __all__ = [
     "AllocNodeParams",
+    "Allocation",
+    "ArenaMemoryResource",
+    "ArenaStatistics",
     "BatchMemOpNodeParams",
     "BoundLaunch",
     "Buffer",
@@ -244,6 +251,8 @@ __all__ = [
     "Stream",
     "Tensor",
     "TensorMap",
+    "TrackingMemoryResource",
+    "TrackingStatistics",
     "UnsupportedError",
     "VirtualMemoryResource",
     "arange",
@@ -262,6 +271,7 @@ __all__ = [
     "init",
     "launch",
     "live_objects",
+    "memory_hooks",
     "memory_summary",
     "ones",
     "ones_like",
@@ -302,12 +312,16 @@ _LATER = {
     "_kernel.program": "Program",
     "_kernel.program_options": "ProgramOptions",
     "_memory.ipc": "IPCAllocationHandle IPCBufferDescriptor",
+    "_memory.allocation": "Allocation",
+    "_memory.arena": "ArenaMemoryResource ArenaStatistics",
+    "_memory.hooks": "memory_hooks",
     "_memory.limits": "DeviceLimits",
     "_memory.monitor": "DeviceMonitor DeviceProcess",
     "_memory.pool": "PoolOptions PoolStatistics",
     "_memory.profiler": "profiler",
     "_memory.summary": "memory_summary",
     "_stream.ipc": "IPCEventDescriptor",
+    "_memory.tracking": "TrackingMemoryResource TrackingStatistics",
     "_stream.timer": "timer",
     "_tensor.creation": "asarray empty full zeros",
     "_tensor.creation_like": "arange empty_like full_like ones ones_like zeros_like",

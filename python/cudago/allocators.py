@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._finalize import finalize
 from ._memory.buffer import Buffer
-from ._memory.resource import MemoryResource
+from ._memory.resource import DeviceMemoryResource, MemoryResource
 from ._stream.stream import Stream
 from .errors import ClosedError
 
@@ -133,7 +133,7 @@ class ForeignMemoryResource(MemoryResource):
         if nbytes < 0:
             raise ValueError(f"size in bytes must not be negative, got {nbytes}")
         if nbytes == 0:  # allocators differ in what they make of it
-            return on.device.allocate(0, stream=on)
+            return DeviceMemoryResource(on.device).allocate(0, stream=on)
         ptr, owner = self._allocate(nbytes, on)
         return Buffer.from_handle(ptr, nbytes, owner=owner, stream=on)
 

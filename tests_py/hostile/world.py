@@ -114,6 +114,11 @@ def _filled(w: World, first: int) -> cu.Buffer:
     return buffer
 
 
+def _allocation(w: World) -> cu.Allocation:
+    with w.get("tracking").allocate(NBYTES, stream=w.get("stream")):
+        return w.get("tracking").allocations[0]
+
+
 def _timer(w: World) -> cu.timer:
     with cu.timer(w.get("stream")) as timer:
         w.get("buffer").fill(1, stream=w.get("stream"))
@@ -339,6 +344,12 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "holder": lambda w: cu.who_retains(w.get("graph").nodes[0].params.dst)[0],
     "retained": lambda w: w.get("graph").retained[0],
     "statistics": lambda w: w.get("resource").statistics,
+    "tracking": lambda w: cu.TrackingMemoryResource(w.get("resource")),
+    "tracking_statistics": lambda w: w.get("tracking").statistics,
+    "arena": lambda w: cu.ArenaMemoryResource(w.get("resource"), 1 << 16),
+    "arena_statistics": lambda w: w.get("arena").statistics,
+    "allocation": _allocation,
+    "hooks": lambda w: cu.memory_hooks(on_allocate=lambda allocation: None),
     "program_options": lambda w: cu.ProgramOptions(),
     "pool_options": lambda w: cu.PoolOptions(),
     "shared_pool": _shared_pool,

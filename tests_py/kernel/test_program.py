@@ -301,6 +301,31 @@ def test_occupancy(kernels, device):
     assert kernel.max_active_blocks(32, shared_memory=40000, device=device) < many
 
 
+def test_occupancy_of_clusters(kernels, device):
+    kernel, plain = kernels["nothing"], cu.LaunchConfig(64, 128)
+    if not device.properties.cluster_launch:
+        why = r"clusters need compute capability 9\.0, .* has|does not launch clusters"
+        for ask in (kernel.max_cluster_size, kernel.max_active_clusters):
+            with pytest.raises(cu.UnsupportedError, match=why):
+                ask(cu.LaunchConfig(64, 128, cluster=2), device=device)
+    else:
+        size = kernel.max_cluster_size(plain, device=device)
+        assert size >= 8
+        assert kernel.max_cluster_size(cu.LaunchConfig(64, 128, cluster=2)) == size
+        few = kernel.max_active_clusters(cu.LaunchConfig(64, 128, cluster=size))
+        many = kernel.max_active_clusters(cu.LaunchConfig(64, 128, cluster=2), device=device)
+        assert 1 <= few < many
+        with pytest.raises(ValueError, match="grid must be a multiple of the cluster"):
+            kernel.max_active_clusters(cu.LaunchConfig(3, 128, cluster=2))
+    with pytest.raises(ValueError, match="config must have a cluster"):
+        kernel.max_active_clusters(plain)
+    for ask in (kernel.max_cluster_size, kernel.max_active_clusters):
+        with pytest.raises(TypeError, match="config must be a LaunchConfig, not"):
+            ask(64)
+        with pytest.raises(TypeError, match="device must be a Device, not"):
+            ask(plain, device=0)
+
+
 @pytest.mark.parametrize("number", [(1 << 32) + 16, 1 << 70, -(1 << 32)])
 def test_numbers_of_more_than_32_bits(number, kernels):
     kernel = kernels["nothing"]

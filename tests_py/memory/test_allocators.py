@@ -430,3 +430,12 @@ def test_the_libraries_are_needed_only_when_used(device, stream):
         with pytest.raises(ImportError):
             for_rmm(device.memory_resource)
     assert callable(for_cupy(device.memory_resource))
+
+
+def test_nothing_from_an_allocator_that_is_the_devices(device, stream):
+    before = device.memory_resource
+    device.memory_resource = cu.allocators.ForeignMemoryResource(cu.DeviceMemoryResource(device))
+    try:
+        assert device.allocate(0, stream=stream).size == 0
+    finally:
+        device.memory_resource = before

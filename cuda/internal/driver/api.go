@@ -301,6 +301,12 @@ type ModuleAPI interface {
 	// CuFuncGetParamInfo returns INVALID_VALUE for index past the last one.
 	CuFuncGetParamInfo(f CUfunction, index uint64) (offset, size uint64, r CUresult)
 	CuOccupancyMaxActiveBlocksPerMultiprocessor(f CUfunction, blockSize int32, dynamicSmem uint64) (blocks int32, r CUresult)
+	// CuOccupancyMaxPotentialClusterSize ignores the cluster that config has. Its
+	// stream tells the part of a device; it is not used otherwise.
+	CuOccupancyMaxPotentialClusterSize(f CUfunction, config *CUlaunchConfig) (size int32, r CUresult)
+	// CuOccupancyMaxActiveClusters needs the cluster in config, unless the kernel
+	// has one of its own.
+	CuOccupancyMaxActiveClusters(f CUfunction, config *CUlaunchConfig) (clusters int32, r CUresult)
 	// CuLaunchKernelEx launches f. kernelParams has the C type void**: one
 	// pointer per parameter. Parameter values are read before it returns. Go
 	// memory behind it must be pinned.

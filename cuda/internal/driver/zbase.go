@@ -574,6 +574,16 @@ func (d *Base) CuOccupancyMaxActiveBlocksPerMultiprocessor(f CUfunction, blockSi
 	return
 }
 
+func (d *Base) CuOccupancyMaxPotentialClusterSize(f CUfunction, config *CUlaunchConfig) (size int32, result CUresult) {
+	result = d.answer("cuOccupancyMaxPotentialClusterSize")
+	return
+}
+
+func (d *Base) CuOccupancyMaxActiveClusters(f CUfunction, config *CUlaunchConfig) (clusters int32, result CUresult) {
+	result = d.answer("cuOccupancyMaxActiveClusters")
+	return
+}
+
 func (d *Base) CuLaunchKernelEx(config *CUlaunchConfig, f CUfunction, kernelParams unsafe.Pointer) (result CUresult) {
 	result = d.answer("cuLaunchKernelEx")
 	return

@@ -245,6 +245,83 @@ class Kernel(_core.Kernel):
             self._max_active_blocks(device_at() if device is None else device, block, shared_memory)
         )
 
+    def max_cluster_size(self, config: LaunchConfig, *, device: Device | None = None) -> int:
+        """Return how many blocks a cluster of the kernel can have at most.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            Shape of the launch. Its own cluster does not count.
+        device : Device, optional
+            By default device 0.
+
+        Returns
+        -------
+        int
+            Number of blocks: the kernel's own, if it was compiled for clusters of one size
+            (``__cluster_dims__``).
+
+        Raises
+        ------
+        UnsupportedError
+            If the device has no clusters.
+
+        See Also
+        --------
+        max_active_clusters : How many of them run at the same time.
+
+        References
+        ----------
+        ``cuOccupancyMaxPotentialClusterSize``
+
+        Examples
+        --------
+        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
+        >>> if device.properties.cluster_launch:
+        ...     largest = kernel.max_cluster_size(cudago.LaunchConfig(16, 64))
+        """
+        on = device_at() if device is None else device
+        return int(self._clusters(on, config, False))
+
+    def max_active_clusters(self, config: LaunchConfig, *, device: Device | None = None) -> int:
+        """Return how many clusters of a launch can run on the device at the same time.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            Shape of the launch, with its cluster.
+        device : Device, optional
+            By default device 0.
+
+        Returns
+        -------
+        int
+            Number of clusters.
+
+        Raises
+        ------
+        UnsupportedError
+            If the device has no clusters.
+        ValueError
+            If `config` has no cluster, or the grid is not a multiple of it.
+
+        See Also
+        --------
+        max_active_blocks : The same of blocks, for one multiprocessor.
+
+        References
+        ----------
+        ``cuOccupancyMaxActiveClusters``
+
+        Examples
+        --------
+        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
+        >>> if device.properties.cluster_launch:
+        ...     count = kernel.max_active_clusters(cudago.LaunchConfig(16, 64, cluster=2))
+        """
+        on = device_at() if device is None else device
+        return int(self._clusters(on, config, True))
+
     def info(self, *, device: Device | None = None) -> KernelInfo:
         """Return what the kernel needs of a device: registers, memory, spills, largest block.
 

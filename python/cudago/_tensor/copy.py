@@ -39,6 +39,11 @@ def is_pageable(t: Tensor) -> bool:
     return device_type == _CPU and t._ordinal is None and kind not in (_PINNED, _MANAGED)
 
 
+def is_packed(t: Tensor) -> bool:
+    """Whether elements have less than a byte, so that none has an address."""
+    return bool(_core._dtype(t.dtype_name)[1] % 8)
+
+
 # --- boxes ----------------------------------------------------------------------------------------
 
 
@@ -147,7 +152,7 @@ def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
     if dst.is_contiguous and src.is_contiguous:
         _copy_piece(dst, src, stream)
         return
-    if not (dst.itemsize and src.itemsize):
+    if is_packed(dst) or is_packed(src):
         raise BufferError(f"{dst.dtype_name} has less than a byte: both sides must be contiguous")
     pageable = is_pageable(dst), is_pageable(src)
     if all(pageable):
@@ -275,7 +280,7 @@ def node(
     add_launch: Callable[..., Node],
 ) -> Node:
     """Add one node that copies between tensors of the same shape, of which one has gaps."""
-    if dst.shape != src.shape or dst.itemsize != src.itemsize or not dst.itemsize:
+    if dst.shape != src.shape or dst.itemsize != src.itemsize or is_packed(dst):
         raise ValueError(
             f"dst has shape {dst.shape} of {dst.dtype_name}, src {src.shape} of {src.dtype_name}: "
             "a copy of memory with gaps needs the same shape and elements of one size"

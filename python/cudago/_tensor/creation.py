@@ -192,9 +192,7 @@ def _has_interface(obj: Any) -> bool:
     return getattr(obj, "__cuda_array_interface__", None) is not None
 
 
-def _from_interface(
-    obj: Any, stream: StreamLike, resource: MemoryResource | None
-) -> Tensor:
+def _from_interface(obj: Any, stream: StreamLike, resource: MemoryResource | None) -> Tensor:
     """Return a tensor over memory that only the array interface tells of, behind its work."""
     interface = obj.__cuda_array_interface__
     address, nbytes, theirs, read_only, _ = _read_cuda_array_interface(interface, "obj")

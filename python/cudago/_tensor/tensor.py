@@ -290,6 +290,55 @@ class Tensor(_core.Tensor):
             raise TypeError("astype needs stream=, which orders the conversion")
         return converted(self, name, stream_of(stream))
 
+    def contiguous(self, *, stream: StreamLike) -> Tensor:
+        """Return the tensor with its elements in row-major order, without gaps.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders allocation and copy; a copy is on its device.
+
+        Returns
+        -------
+        Tensor
+            This tensor itself if it is so already, wherever its memory is; else a copy.
+
+        Raises
+        ------
+        BufferError
+            If elements have less than a byte, and the tensor has gaps.
+
+        See Also
+        --------
+        astype : Makes a copy in any case, of another element type too.
+        copy_to : Copies into memory of your own.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Copied and divided as by `copy_from`; in a capture, the
+        allocation and the copy become nodes of the graph.
+
+        References
+        ----------
+        ``cuMemAllocFromPoolAsync``, ``cuMemcpy3DAsync``
+
+        Examples
+        --------
+        >>> t = cudago.zeros((4, 8), stream=stream)
+        >>> t.contiguous(stream=stream) is t
+        True
+        >>> t.T.contiguous(stream=stream).strides
+        (4, 1)
+        """
+        on = stream_of(stream)
+        if on.is_closed:
+            raise ClosedError("stream is closed")
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        if self.is_contiguous:
+            return self
+        return converted(self, self.dtype_name, on)
+
     def item(self, *, stream: StreamLike) -> Any:
         """Return the only element as a Python number, and wait for its copy.
 

@@ -21,6 +21,7 @@ var modules = map[string]func(*suite){
 	"kernel tells its parameters":               kernelParams,
 	"kernel tells its attributes":               kernelAttributes,
 	"occupancy falls with shared memory":        occupancy,
+	"clusters have an occupancy of their own":   clusterOccupancy,
 }
 
 func moduleNames(s *suite) {
@@ -139,4 +140,33 @@ func occupancy(s *suite) {
 	s.ok(r)
 	require.Positive(s.T, with)
 	require.Less(s.T, with, without)
+}
+
+// What a device without clusters answers is a guess: there was none to ask.
+func clusterOccupancy(s *suite) {
+	const clusterLaunch = 120 // CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, cuda.h, CUDA 12.4
+	f, config := s.kernel("nothing"), one(0)
+	config.GridDimX, config.BlockDimX = 64, 128
+	has, r := s.CuDeviceGetAttribute(clusterLaunch, s.dev)
+	s.ok(r)
+	if has == 0 {
+		_, r := s.CuOccupancyMaxPotentialClusterSize(f, config)
+		s.code(driver.CUDA_ERROR_NOT_SUPPORTED, r)
+		_, r = s.CuOccupancyMaxActiveClusters(f, config)
+		s.code(driver.CUDA_ERROR_NOT_SUPPORTED, r)
+		return
+	}
+	size, r := s.CuOccupancyMaxPotentialClusterSize(f, config)
+	s.ok(r)
+	require.Equal(s.T, int32(8), size, "what is portable")
+	active := func(blocks uint32) int32 {
+		of := attribute(driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, blocks)
+		of.Value[4], of.Value[8] = 1, 1
+		config.Attrs, config.NumAttrs = s.attributes(of), 1
+		n, r := s.CuOccupancyMaxActiveClusters(f, config)
+		s.ok(r)
+		return n
+	}
+	require.Positive(s.T, active(8))
+	require.Less(s.T, active(8), active(2))
 }

@@ -920,6 +920,22 @@ func (d *Driver) CuOccupancyMaxActiveBlocksPerMultiprocessor(f driver.CUfunction
 	return d.API.CuOccupancyMaxActiveBlocksPerMultiprocessor(f, blockSize, dynamicSmem)
 }
 
+// CuOccupancyMaxPotentialClusterSize calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuOccupancyMaxPotentialClusterSize(f driver.CUfunction, config *driver.CUlaunchConfig) (size int32, result driver.CUresult) {
+	if result = d.next("CuOccupancyMaxPotentialClusterSize"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuOccupancyMaxPotentialClusterSize(f, config)
+}
+
+// CuOccupancyMaxActiveClusters calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuOccupancyMaxActiveClusters(f driver.CUfunction, config *driver.CUlaunchConfig) (clusters int32, result driver.CUresult) {
+	if result = d.next("CuOccupancyMaxActiveClusters"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuOccupancyMaxActiveClusters(f, config)
+}
+
 // CuLaunchKernelEx calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuLaunchKernelEx(config *driver.CUlaunchConfig, f driver.CUfunction, kernelParams unsafe.Pointer) (result driver.CUresult) {
 	if result = d.next("CuLaunchKernelEx"); result != driver.CUDA_SUCCESS {

@@ -258,6 +258,26 @@ func TestLaunchPassesPinnedGoMemory(t *testing.T) {
 	}, s.calls(t))
 }
 
+func TestClusterOccupancyPassesPinnedGoMemory(t *testing.T) {
+	s, d := openStandin(t)
+	attr := &driver.CUlaunchAttribute{ID: driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION}
+	attr.Value[0] = 2
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	pin.Pin(attr)
+	config := driver.CUlaunchConfig{GridDimX: 1, BlockDimX: 4, SharedMemBytes: 7, Attrs: unsafe.Pointer(attr), NumAttrs: 1}
+	size, r := d.CuOccupancyMaxPotentialClusterSize(13, &config)
+	require.Zero(t, r)
+	require.EqualValues(t, 16, size)
+	clusters, r := d.CuOccupancyMaxActiveClusters(13, &config)
+	require.Zero(t, r)
+	require.EqualValues(t, 33, clusters)
+	require.Equal(t, []string{
+		"cuOccupancyMaxPotentialClusterSize f=0xd 1 4 7 attrs=1:4:2",
+		"cuOccupancyMaxActiveClusters f=0xd 1 4 7 attrs=1:4:2",
+	}, s.calls(t))
+}
+
 func TestKernelNodeCalls(t *testing.T) {
 	s, d := openStandin(t)
 	node, r := d.CuGraphAddKernelNode(5, []driver.CUgraphNode{1, 2}, &driver.CUDA_KERNEL_NODE_PARAMS{

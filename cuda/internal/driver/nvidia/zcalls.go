@@ -498,6 +498,16 @@ func (d *binding) CuOccupancyMaxActiveBlocksPerMultiprocessor(f driver.CUfunctio
 	return int32(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuOccupancyMaxPotentialClusterSize(f driver.CUfunction, config *driver.CUlaunchConfig) (size int32, result driver.CUresult) {
+	o := C.cuOccupancyMaxPotentialClusterSize(d.fn[cuOccupancyMaxPotentialClusterSize], C.CUfunction(f), *(*C.CUlaunchConfig)(unsafe.Pointer(config)))
+	return int32(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuOccupancyMaxActiveClusters(f driver.CUfunction, config *driver.CUlaunchConfig) (clusters int32, result driver.CUresult) {
+	o := C.cuOccupancyMaxActiveClusters(d.fn[cuOccupancyMaxActiveClusters], C.CUfunction(f), *(*C.CUlaunchConfig)(unsafe.Pointer(config)))
+	return int32(o.value), driver.CUresult(o.r)
+}
+
 func (d *binding) CuGraphCreate(flags uint32) (out0 driver.CUgraph, result driver.CUresult) {
 	o := C.cuGraphCreate(d.fn[cuGraphCreate], C.uint(flags))
 	return driver.CUgraph(o.value), driver.CUresult(o.r)

@@ -695,6 +695,24 @@ static inline out cuOccupancyMaxActiveBlocksPerMultiprocessor(address fn, CUfunc
 	return o;
 }
 
+static inline out cuOccupancyMaxPotentialClusterSize(address fn, CUfunction b, CUlaunchConfig c)
+{
+	GUARD(out)
+	int a = 0;
+	CUresult r = CAST((int *, CUfunction, const CUlaunchConfig *))(&a, b, &c);
+	out o = {r, (uint64_t)a};
+	return o;
+}
+
+static inline out cuOccupancyMaxActiveClusters(address fn, CUfunction b, CUlaunchConfig c)
+{
+	GUARD(out)
+	int a = 0;
+	CUresult r = CAST((int *, CUfunction, const CUlaunchConfig *))(&a, b, &c);
+	out o = {r, (uint64_t)a};
+	return o;
+}
+
 static inline out cuGraphCreate(address fn, unsigned b)
 {
 	GUARD(out)

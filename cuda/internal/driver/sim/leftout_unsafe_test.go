@@ -75,6 +75,14 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 	"launches with clusters of more than one block": func(_ *testing.T, o *one) driver.CUresult {
 		return launchWith(o, driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 2)
 	},
+	"``cuOccupancyMaxPotentialClusterSize``": func(_ *testing.T, o *one) driver.CUresult {
+		_, r := o.CuOccupancyMaxPotentialClusterSize(o.kernel, &o.config)
+		return r
+	},
+	"``cuOccupancyMaxActiveClusters``": func(_ *testing.T, o *one) driver.CUresult {
+		_, r := o.CuOccupancyMaxActiveClusters(o.kernel, &o.config)
+		return r
+	},
 	"other launch attributes that change what a launch means": func(_ *testing.T, o *one) driver.CUresult {
 		const deviceUpdatable = 13 // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 		return launchWith(o, deviceUpdatable, 1)

@@ -806,6 +806,20 @@ func (d *tracer) CuOccupancyMaxActiveBlocksPerMultiprocessor(f driver.CUfunction
 	return
 }
 
+func (d *tracer) CuOccupancyMaxPotentialClusterSize(f driver.CUfunction, config *driver.CUlaunchConfig) (size int32, result driver.CUresult) {
+	call := d.begin("cuOccupancyMaxPotentialClusterSize", []field{{"f", f}, {"config", config}})
+	size, result = d.API.CuOccupancyMaxPotentialClusterSize(f, config)
+	call.end(result, []field{{"size", size}})
+	return
+}
+
+func (d *tracer) CuOccupancyMaxActiveClusters(f driver.CUfunction, config *driver.CUlaunchConfig) (clusters int32, result driver.CUresult) {
+	call := d.begin("cuOccupancyMaxActiveClusters", []field{{"f", f}, {"config", config}})
+	clusters, result = d.API.CuOccupancyMaxActiveClusters(f, config)
+	call.end(result, []field{{"clusters", clusters}})
+	return
+}
+
 func (d *tracer) CuLaunchKernelEx(config *driver.CUlaunchConfig, f driver.CUfunction, kernelParams unsafe.Pointer) (result driver.CUresult) {
 	call := d.begin("cuLaunchKernelEx", []field{{"config", config}, {"f", f}, {"kernelParams", kernelParams}})
 	result = d.API.CuLaunchKernelEx(config, f, kernelParams)

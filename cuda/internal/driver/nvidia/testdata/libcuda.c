@@ -385,6 +385,25 @@ EXPORT CUresult cuLaunchKernelEx(const launch_config *c, handle f, void **params
 	return 0;
 }
 
+static int note_clusters(const char *call, const launch_config *c, handle f)
+{
+	note("%s f=%p %u %u %u attrs=%u:%d:%d", call, f, c->grid[0], c->block[0], c->shared, c->count, c->attrs[0].id,
+		*(int *)c->attrs[0].value);
+	return 0;
+}
+
+EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *size, handle f, const launch_config *c)
+{
+	*size = 16;
+	return note_clusters("cuOccupancyMaxPotentialClusterSize", c, f);
+}
+
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *clusters, handle f, const launch_config *c)
+{
+	*clusters = 33;
+	return note_clusters("cuOccupancyMaxActiveClusters", c, f);
+}
+
 #include "libcuda_graph.h"
 
 static CUresult unimplemented(void) { return 999; }

@@ -694,6 +694,8 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuFuncSetAttribute", (void *)cuFuncSetAttribute},
 	{"cuFuncGetParamInfo", (void *)cuFuncGetParamInfo},
 	{"cuOccupancyMaxActiveBlocksPerMultiprocessor", (void *)cuOccupancyMaxActiveBlocksPerMultiprocessor},
+	{"cuOccupancyMaxPotentialClusterSize", (void *)cuOccupancyMaxPotentialClusterSize},
+	{"cuOccupancyMaxActiveClusters", (void *)cuOccupancyMaxActiveClusters},
 	{"cuLaunchKernelEx", (void *)cuLaunchKernelEx},
 	{"cuTensorMapEncodeTiled", (void *)cuTensorMapEncodeTiled},
 	{"cuGraphCreate", (void *)cuGraphCreate},

@@ -1,0 +1,301 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""A memory resource that takes one block, and gives out parts of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._finalize import finalize
+from .._stream.stream import Stream, _made, stream_of
+from ..errors import ClosedError, OutOfMemoryError
+from .regions import ALIGNMENT, Regions
+from .resource import MemoryResource
+
+if TYPE_CHECKING:
+    from ..typing import StreamLike
+    from .buffer import Buffer
+    from .device import Device
+
+__all__ = ["ArenaMemoryResource", "ArenaStatistics"]
+
+_PATIENCE_MS = 1000  # how long an allocation waits for work on memory that was freed
+_TRIES = 8
+_tokens = count(1)
+
+
+@dataclass(frozen=True)
+class ArenaStatistics:
+    """Use of the block of an `ArenaMemoryResource`, in bytes.
+
+    Parameters
+    ----------
+    size : int
+        Size of the block.
+    used : int
+        Bytes given out.
+    waiting : int
+        Bytes that were freed, while work of the stream of the free is not done yet.
+    largest : int
+        The largest piece that a stream can have without waiting.
+    """
+
+    size: int
+    used: int
+    waiting: int
+    largest: int
+
+
+class _Owner:
+    """Of a part of the block: its end is when the stream comes after all uses of the part."""
+
+    __slots__ = ("__weakref__", "regions", "stream", "token")
+
+    def __init__(self, regions: Regions, token: int, stream: Stream) -> None:
+        self.regions, self.token, self.stream = regions, token, stream
+
+    def __del__(self) -> None:
+        self.regions.freed(self.token, _key(self.stream), self.stream)
+
+
+class _Block:
+    """The memory, and who has which part. Kept by the resource, and by work under way."""
+
+    __slots__ = ("memory", "regions")
+
+    def __init__(self, memory: Buffer) -> None:
+        self.memory, self.regions = memory, Regions(memory.size)
+
+    def idle(self, token: int) -> None:
+        """Hear that the work of a part's stream has come past its free."""
+        self.regions.idle(token)
+
+
+def _key(stream: Stream) -> int:
+    """Return a number for a stream in which work follows the work of everybody who has the number.
+
+    0 for streams of which that is not known: those of other libraries, whose handles may be another
+    stream's by now, and default streams, of which each thread may have its own.
+    """
+    try:
+        return stream._id if stream._id in _made else 0
+    except ClosedError:
+        return 0
+
+
+class ArenaMemoryResource(MemoryResource):
+    """Device memory from one block, which is taken from another resource once.
+
+    Allocating takes no memory from the driver then, and cannot make it grow. Parts that are freed
+    are given out again in the order of streams: at once on the same stream; on others when that
+    stream has come past the free, or behind a wait for it.
+
+    Parameters
+    ----------
+    upstream : MemoryResource
+        Allocates the block, which must be device memory.
+    size : int
+        Size of the block in bytes. Parts are multiples of 512 bytes.
+    device : Device, optional
+        Device that the memory is on; by default that of `upstream`.
+
+    Attributes
+    ----------
+    upstream : MemoryResource
+        As given.
+
+    Raises
+    ------
+    OutOfMemoryError
+        If there is no such block. `allocate` raises it if no part is large enough.
+
+    See Also
+    --------
+    DeviceMemoryResource : A pool of the driver, which grows.
+
+    Notes
+    -----
+    Creating the resource blocks until the block is there. Closing it leaves its buffers valid; the
+    block is freed when the last of them is gone, and the work that used it is done.
+
+    On a stream that is capturing, only parts that no work uses any more are given out. The graph
+    keeps them as long as it lives: no node allocates, and the addresses stay.
+
+    The time that an allocation takes grows with the number of parts.
+
+    Examples
+    --------
+    >>> arena = cudago.ArenaMemoryResource(device.memory_resource, 1 << 20)
+    >>> x = cudago.zeros(256, stream=stream, resource=arena)
+    >>> arena.statistics.used
+    1024
+    """
+
+    __slots__ = ("_block", "_on", "upstream")
+    upstream: MemoryResource
+    _block: _Block | None
+    _on: Device
+
+    def __init__(
+        self, upstream: MemoryResource, size: Any, *, device: Device | None = None
+    ) -> None:
+        if not isinstance(upstream, _core.MemoryResource):
+            raise TypeError(f"upstream must be a MemoryResource, not {type(upstream).__name__}")
+        if device is not None and not isinstance(device, _core.Device):
+            raise TypeError(f"device must be a Device, not {type(device).__name__}")
+        nbytes = index(size)
+        if nbytes < 1:
+            raise ValueError(f"size must be at least 1 byte, got {nbytes}")
+        on = device or upstream.device
+        if on is None:
+            raise TypeError(
+                "device= is needed: the upstream resource does not say where it allocates"
+            )
+        with on.create_stream() as stream:
+            memory: Any = upstream.allocate(nbytes, stream=stream)
+            stream.sync()  # from here on the memory is there for every stream
+        _check_block(memory, nbytes, on)
+        self.upstream, self._on, self._block = upstream, on, _Block(memory)
+
+    @property
+    def device(self) -> Device:
+        """The device that the memory is on."""
+        return self._on
+
+    def close(self) -> None:
+        """Close the resource. Its buffers stay valid.
+
+        Examples
+        --------
+        >>> arena = cudago.ArenaMemoryResource(device.memory_resource, 1 << 20)
+        >>> arena.close()
+        >>> arena.is_closed
+        True
+        """
+        super().close()
+        self._block = None
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def _open(self) -> _Block:
+        block = self._block
+        if self.is_closed or block is None or block.memory.is_closed:
+            raise ClosedError("memory resource is closed")
+        return block
+
+    def allocate(self, size: Any, /, *, stream: StreamLike | None = None) -> Buffer:
+        """Allocate a part of the block.
+
+        Parameters
+        ----------
+        size : int
+            Size in bytes.
+        stream : Stream
+            Stream in whose order the memory is allocated, and freed.
+
+        Returns
+        -------
+        Buffer
+            The memory, in which anything may be.
+
+        Raises
+        ------
+        OutOfMemoryError
+            If no part is large enough, also after a second in which work has come to its end.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. If only parts are large enough that other streams still use,
+        `stream` waits for those.
+        """
+        if stream is None:
+            raise TypeError(
+                "allocate() needs stream=: device memory is allocated in a stream's order"
+            )
+        nbytes, on = index(size), stream_of(stream)
+        if nbytes < 0:
+            raise ValueError(f"size in bytes must not be negative, got {nbytes}")
+        block = self._open()
+        if on.device != self._on:
+            raise ValueError(f"the memory is on {self._on!r}, the stream on {on.device!r}")
+        if nbytes == 0:
+            return self.upstream.allocate(0, stream=on)
+        token = next(_tokens)
+        owner = _Owner(block.regions, token, on)  # if something fails, it gives the part back
+        # The finalizer keeps the block, and hears when the work that used the part is done.
+        finalize(owner, block.idle, token, stream=on).atexit = False
+        start = self._take(block, nbytes, token, on)
+        return _core._buffer_adopt(block.memory.handle + start, nbytes, on, owner)
+
+    def _take(self, block: _Block, nbytes: int, token: int, on: Stream) -> int:
+        size, capturing = -(-nbytes // ALIGNMENT) * ALIGNMENT, on.is_capturing
+        key = 0 if capturing else _key(on)
+        start = block.regions.take(size, token, key)
+        if start is None and not capturing:
+            start = _take_behind(block.regions, size, token, on)
+        if start is None:
+            _core._reaper_flush(0 if capturing else _PATIENCE_MS)
+            start = block.regions.take(size, token, key)
+        if start is None:
+            raise _no_memory(block, nbytes, capturing)
+        return start
+
+    @property
+    def statistics(self) -> ArenaStatistics:
+        """How much of the block is given out."""
+        block = self._open()
+        return ArenaStatistics(block.memory.size, *block.regions.sums())
+
+    def __repr__(self) -> str:
+        block = self._block
+        if self.is_closed or block is None:
+            return "<cudago.ArenaMemoryResource: closed>"
+        return (
+            f"<cudago.ArenaMemoryResource over {self.upstream!r}: {block.regions.sums()[0]} of "
+            f"{block.memory.size} bytes used>"
+        )
+
+
+def _check_block(memory: Any, nbytes: int, device: Device) -> None:
+    if not isinstance(memory, _core.Buffer):
+        raise TypeError(f"upstream must allocate a Buffer, not {type(memory).__name__}")
+    if memory.kind != "device" or memory._ordinal != device.ordinal:
+        raise ValueError(f"upstream must allocate memory of {device!r}, not {memory!r}")
+    if memory.size < nbytes:
+        raise ValueError(f"upstream allocated {memory.size} bytes instead of {nbytes}")
+
+
+def _take_behind(regions: Regions, size: int, token: int, on: Stream) -> int | None:
+    """Make the stream wait for another, and take what that one has freed."""
+    for _ in range(_TRIES):  # other threads may be faster
+        found = regions.waiting(size)
+        if found is None:
+            return None
+        before, frees = found
+        if before.is_closed or before.is_capturing:
+            return None
+        try:
+            on.wait(before)
+        except (ClosedError, ValueError):
+            return None  # it has been closed, or captures, by now
+        start = regions.take(size, token, _key(on), behind=frees)
+        if start is not None:
+            return start
+    return None
+
+
+def _no_memory(block: _Block, nbytes: int, capturing: bool) -> OutOfMemoryError:
+    used, waiting, largest = block.regions.sums()
+    kept = " that no work uses any more, as a capture needs it" if capturing else ""
+    error = OutOfMemoryError(
+        f"the arena of {block.memory.size} bytes has no {nbytes} bytes in one piece{kept}: {used} "
+        f"are used, {waiting} wait for work of the streams that freed them, and the largest free "
+        f"piece has {largest}"
+    )
+    error.requested = nbytes
+    return error

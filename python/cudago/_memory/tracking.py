@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""A memory resource that knows what it has allocated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from .. import _core
+from ..errors import ClosedError
+from .allocation import Allocation
+from .replaced import Replaced
+from .resource import MemoryResource
+
+if TYPE_CHECKING:
+    from ..typing import StreamLike
+    from .buffer import Buffer
+    from .device import Device
+
+__all__ = ["TrackingMemoryResource", "TrackingStatistics"]
+
+
+@dataclass(frozen=True)
+class TrackingStatistics:
+    """What a `TrackingMemoryResource` has allocated.
+
+    Parameters
+    ----------
+    used, used_high : int
+        Bytes that are held: now, and the maximum since the last reset.
+    count, count_high : int
+        Allocations that are held: now, and the maximum since the last reset.
+    total, total_count : int
+        Bytes and allocations since the last reset, freed ones too.
+    """
+
+    used: int
+    used_high: int
+    count: int
+    count_high: int
+    total: int
+    total_count: int
+
+    def _more(self, size: int) -> TrackingStatistics:
+        used, count = self.used + size, self.count + 1
+        return TrackingStatistics(
+            used,
+            max(used, self.used_high),
+            count,
+            max(count, self.count_high),
+            self.total + size,
+            self.total_count + 1,
+        )
+
+    def _less(self, size: int) -> TrackingStatistics:
+        return replace(self, used=self.used - size, count=self.count - 1)
+
+    def _again(self) -> TrackingStatistics:
+        return TrackingStatistics(self.used, self.used, self.count, self.count, 0, 0)
+
+
+class _Record:
+    """What is known, also when the resource is gone."""
+
+    __slots__ = ("held", "statistics")
+
+    def __init__(self) -> None:
+        self.held: dict[Allocation, None] = {}  # only whole operations on it
+        self.statistics = Replaced(TrackingStatistics(0, 0, 0, 0, 0, 0))
+
+
+class _Life:
+    """Lives as long as the memory."""
+
+    __slots__ = ("allocation", "record")
+
+    def __init__(self, allocation: Allocation, record: _Record) -> None:
+        self.allocation, self.record = allocation, record
+        record.held[allocation] = None
+        record.statistics.change(lambda now: (now._more(allocation.size), None))
+
+    def __del__(self) -> None:
+        size = self.allocation.size
+        self.record.held.pop(self.allocation, None)
+        self.record.statistics.change(lambda now: (now._less(size), None))
+
+
+class TrackingMemoryResource(MemoryResource):
+    """Memory from another resource, with a list of what is held and of who made it.
+
+    Parameters
+    ----------
+    upstream : MemoryResource
+        Allocates the memory.
+
+    Attributes
+    ----------
+    upstream : MemoryResource
+        As given.
+
+    See Also
+    --------
+    memory_hooks : Calls functions at each allocation of all resources.
+    memory_summary : Numbers of all resources, which cost nothing.
+    debug.leaks : Lists objects that are open.
+
+    Notes
+    -----
+    Memory is held until its last holder has let go: buffers, views, tensors, graphs, and work under
+    way. Closing the resource does nothing to `upstream`, and its numbers stay.
+
+    An allocation costs some microseconds more.
+
+    Examples
+    --------
+    >>> tracking = cudago.TrackingMemoryResource(device.memory_resource)
+    >>> x = cudago.zeros(256, stream=stream, resource=tracking)
+    >>> cudago.zeros(256, stream=stream, resource=tracking).close()
+    >>> tracking.statistics.used, tracking.statistics.used_high, tracking.statistics.count
+    (1024, 2048, 1)
+    """
+
+    __slots__ = ("_record", "upstream")
+    upstream: MemoryResource
+
+    def __init__(self, upstream: MemoryResource) -> None:
+        if not isinstance(upstream, _core.MemoryResource):
+            raise TypeError(f"upstream must be a MemoryResource, not {type(upstream).__name__}")
+        self.upstream, self._record = upstream, _Record()
+
+    @property
+    def device(self) -> Device | None:
+        """The device that `upstream` allocates on; None for host memory."""
+        return self.upstream.device
+
+    def allocate(self, size: Any, /, *, stream: StreamLike | None = None) -> Buffer:
+        """Allocate memory from `upstream`, and keep account of it.
+
+        Parameters
+        ----------
+        size : int
+            Size in bytes.
+        stream : Stream
+            Stream in whose order the memory is allocated, and freed.
+
+        Returns
+        -------
+        Buffer
+            What `upstream` returned.
+
+        Notes
+        -----
+        Stream-ordered on `stream`, and captured, if memory of `upstream` is.
+        """
+        if self.is_closed:
+            raise ClosedError("memory resource is closed")
+        made: object = self.upstream.allocate(size, stream=stream)
+        if not isinstance(made, _core.Buffer):  # as a resource written in Python may answer
+            raise TypeError(
+                f"allocate() of {self.upstream!r} must return a Buffer, not {type(made).__name__}"
+            )
+        buffer = cast("Buffer", made)
+        _core._buffer_attach(buffer, _Life(Allocation._of(buffer), self._record))
+        return buffer
+
+    @property
+    def statistics(self) -> TrackingStatistics:
+        """Bytes and allocations that are held, their maxima, and their totals."""
+        return self._record.statistics.value
+
+    @property
+    def allocations(self) -> tuple[Allocation, ...]:
+        """What is held, with sizes and the lines that made it, oldest first."""
+        return tuple(self._record.held)
+
+    def reset(self) -> None:
+        """Start the maxima and totals of `statistics` anew, from what is held now.
+
+        Examples
+        --------
+        >>> tracking = cudago.TrackingMemoryResource(device.memory_resource)
+        >>> tracking.allocate(1024, stream=stream).close()
+        >>> tracking.reset()
+        >>> tracking.statistics.used_high, tracking.statistics.total
+        (0, 0)
+        """
+        self._record.statistics.change(lambda now: (now._again(), None))
+
+    def report(self) -> str:
+        """Return a text of what is held, by the lines that made it, most memory first.
+
+        Returns
+        -------
+        str
+            A line for each line of the program, with bytes and allocations.
+
+        Examples
+        --------
+        >>> tracking = cudago.TrackingMemoryResource(device.memory_resource)
+        >>> x = cudago.zeros(256, stream=stream, resource=tracking)
+        >>> print(tracking.report())
+        1024 bytes in 1 allocation(s)
+          1024 bytes in 1 allocation(s) at ...
+        """
+        sizes: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
+        for allocation in self.allocations:
+            sizes[allocation.site] += allocation.size
+            counts[allocation.site] += 1
+        lines = [f"{sizes.total()} bytes in {counts.total()} allocation(s)"]
+        for site, size in sizes.most_common():
+            lines.append(f"  {size} bytes in {counts[site]} allocation(s) at {site or 'no line'}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        state = ": closed" if self.is_closed else f": {self.statistics.used} bytes held"
+        return f"<cudago.TrackingMemoryResource over {self.upstream!r}{state}>"
