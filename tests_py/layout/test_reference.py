@@ -22,6 +22,7 @@ import cudago.allocators
 import cudago.compile_cache
 import cudago.debug
 import cudago.dlpack
+import cudago.jax_ops
 import cudago.nvtx
 import cudago.sim
 import cudago.testing
@@ -35,6 +36,7 @@ MODULES = (
     cudago,
     cudago.allocators,
     cudago.compile_cache,
+    cudago.jax_ops,
     cudago.nvtx,
     cudago.debug,
     cudago.dlpack,
