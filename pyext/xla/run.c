@@ -76,7 +76,7 @@ static int launch_all(const cudago_xla_program *g, int32_t device, void **data, 
 }
 
 /* The device whose context XLA has made current for the stream. With one device there is no question. */
-static int32_t device_now(const cudago_xla_program *g) {
+static int32_t device_of_call(const cudago_xla_program *g) {
     uintptr_t now = 0;
     int32_t found = 0, n = 0;
     int known = !cu.cuCtxGetCurrent(&now) && now;
@@ -94,7 +94,7 @@ static xla_error *run_on_stream(const xla_frame *f, const cudago_xla_program *g,
     xla_stream_get s = {.size = XLA_SIZE(xla_stream_get, stream), .context = f->context};
     xla_error *e = f->api->stream_get(&s);
     if (e || !g->n_launches) return e;
-    int32_t device = device_now(g);
+    int32_t device = device_of_call(g);
     if (device < 0)
         cudago_xla_say(p, XLA_INTERNAL, "%s: the context that is current is of no device that the kernels are loaded on", g->name);
     else launch_all(g, device, data, (uintptr_t)s.stream, p);

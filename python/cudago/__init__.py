@@ -308,7 +308,8 @@ _LATER = {
 }
 _WHERE = {name: module for module, names in _LATER.items() for name in names.split()}
 _MODULES = {
-    "allocators", "compile_cache", "debug", "dlpack", "jax_ops", "nvtx", "sim", "testing", "torch_ops",
+    "allocators", "compile_cache", "debug", "dlpack", "jax_ops", "nvtx", "sim", "testing",
+    "torch_ops",
 }  # fmt: skip
 
 if not TYPE_CHECKING:  # type checkers would accept any name

@@ -33,7 +33,7 @@ extern "C" __global__ void exponential(const float *x, float *y, int n) {
     if (i < n) y[i] = expf(x[i]);
 }
 extern "C" __global__ void broken(float *x, int n) { x[n + threadIdx.x] = 1; }
-extern "C" __global__ void count(long long *x) { x[threadIdx.x] = threadIdx.x; }
+extern "C" __global__ void count(int *x) { x[threadIdx.x] = threadIdx.x; }
 extern "C" __global__ void raw(void *x) { ((char *)x)[threadIdx.x] = 1; }
 __device__ int bias = 0;
 extern "C" __global__ void biased(const float *x, float *y, int n) {
@@ -246,10 +246,10 @@ def test_names_of_parameters_and_no_arrays(code):
     @jax_ops.operator("test::count")
     def count(stream, n):
         x = stream.empty(n, "int32")
-        stream.launch(cu.LaunchConfig(1, n), code["raw"], x=x)
+        stream.launch(cu.LaunchConfig(1, n), code["count"], x=x)
         return x
 
-    assert count(4).tolist() == [0x01010101, 0, 0, 0]
+    assert count(4).tolist() == [0, 1, 2, 3]
 
 
 def test_empty_arrays(product):
@@ -307,18 +307,20 @@ def test_the_same_launches_are_kept_once(product, monkeypatch):
 
 
 def test_kernels_live_as_long_as_what_was_compiled(driver):
-    code = cu.Program(SOURCE.replace("a * x", "(a + 1) * x")).compile()
+    def square():
+        code = cu.Program(SOURCE.replace("a * x", "(a + 1) * x")).compile()
 
-    @jax_ops.operator("test::short")
-    def short(stream, x):
-        z = stream.empty_like(x)
-        stream.launch(shape(x.size), code["product"], x, x, 1.0, z, x.size)
-        return z
+        @jax_ops.operator("test::square")
+        def square(stream, x):
+            z = stream.empty_like(x)
+            stream.launch(shape(x.size), code["product"], x, x, 1.0, z, x.size)
+            return z
 
-    f = jax.jit(short)
+        return square
+
+    f = jax.jit(square())
     x, _ = pair()
     f(x)
-    del short, code
     cu.testing.settle()
     assert same(f(x), 2 * x * x)
 
@@ -363,7 +365,36 @@ def test_threads(product):
     assert failed == []
 
 
+@pytest.mark.slow
+def test_jaxs_cache_of_compiled_functions(script, driver, tmp_path):
+    """Another process finds what this one compiled, and it launches that process's kernels."""
+    source = f"""
+        import jax, jax.numpy as jnp
+        import cudago as cu
+        other = cu.Program("__device__ int another;").compile()  # so that handles are other numbers
+        jax.config.update("jax_compilation_cache_dir", {str(tmp_path / "cache")!r})
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        code = cu.Program({SOURCE!r}).compile()
+        @cu.jax_ops.operator("test::square")
+        def square(stream, x):
+            z = stream.empty_like(x)
+            stream.launch(cu.LaunchConfig(1, 8), code["product"], x, x, 2.0, z, x.size)
+            return z
+        print(jax.jit(square)(jnp.arange(4.0)).tolist())
+        """
+    told, files = [], []
+    for first in (source, source.replace("other = ", "pass #")):
+        told.append(script(first).stdout)
+        files.append(sorted(f.name for f in (tmp_path / "cache").iterdir() if "square" in f.name))
+    assert told == ["[0.0, 2.0, 8.0, 18.0]\n"] * 2
+    assert [f for f in files[0] if not f.endswith("atime")]
+    assert files[0] == files[1]
+
+
+@pytest.mark.slow
 def test_an_exported_function_has_to_be_traced_here(product, script, tmp_path):
+    pytest.importorskip("flatbuffers")
     x, y = pair()
     allowed = [jax.export.DisabledSafetyCheck.custom_call("cudago_launches")]
     made = jax.export.export(jax.jit(lambda x: product(x, y, 41.0)), disabled_checks=allowed)(x)
@@ -493,7 +524,7 @@ def test_arrays_of_another_call(code):
 
 
 def test_what_is_returned(code):
-    with pytest.raises(TypeError, match="must return arrays .* got NoneType"):
+    with pytest.raises(TypeError, match=r"must return arrays .* got NoneType"):
         wrong(code, lambda stream, x: None)
     with pytest.raises(ValueError, match="which no kernel was given to write to"):
         wrong(code, lambda stream, x: stream.empty_like(x))
@@ -533,6 +564,7 @@ def test_an_error_in_the_function_is_its_own(code):
         wrong(code, failing)
 
 
+@pytest.mark.slow
 def test_the_backend_of_the_other_driver(script, driver):
     if driver != "sim":
         pytest.skip("JAX's CPU backend is everywhere, its CUDA backend is not")
@@ -561,6 +593,7 @@ def test_the_backend_of_the_other_driver(script, driver):
     assert "whose kernels cannot use arrays of JAX's CPU backend" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_fault_in_a_kernel(script, driver):
     done = script(
         f"""
@@ -584,6 +617,7 @@ def test_a_fault_in_a_kernel(script, driver):
 # --- the end, and graphs --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_work_under_way_at_exit(script, driver):
     done = script(
         f"""

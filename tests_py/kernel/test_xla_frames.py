@@ -291,7 +291,7 @@ def test_a_stream_that_xla_does_not_have(xla, code):
     assert xla.call(xla.frame(key, [x], [x]), "CUDA") == ("XLA has no stream", 12)
 
 
-# --- in processes of their own ---------------------------------------------------------------------
+# --- in processes of their own -----------------------------------------------------------------
 
 # Call f, which stores ones into the four floats x.
 ONE_PROGRAM = f"""
@@ -358,9 +358,9 @@ os.wait()
 @pytest.mark.parametrize(
     ("source", "settings", "told"),
     [
-        (REFUSED, "faults=0", [r"\('mine::g: .*cuLaunchKernelEx.*kernel f, grid.*', 13\) \[0", "None \\[1"]),
+        (REFUSED, "faults=0", [r"cuLaunchKernelEx.*kernel f, grid.*13\) \[0", r"None \[1"]),
         (STORES, "", [r"\(.mine::g: .*read-only.*, 13\) \[0"]),
-        (RESET, "", ["None \\[1", "kernel f is not loaded on device 0, which was reset.*9\\) \\[0", "None \\[1"]),
+        (RESET, "", [r"None \[1", r"on device 0, which was reset.*9\) \[0", r"None \[1"]),
         (EXIT, "", ["None", "the interpreter is exiting.*14"]),
         (FORKED, "", ["None", "the process was forked.*14"]),
     ],
@@ -408,7 +408,8 @@ def test_programs_that_are_wrong(code):
     values, _ = pack(code["scaled"], (None, 3.0, None, N), (FLOAT, -1, FLOAT, -1))
     kernel = code["scaled"]
 
-    def make(launch, arrays=(array(), array()), n=1, key="0" * 64):
+    def make(launch, into=-1, n=1, key="0" * 64):
+        arrays = (array(into=into), array())
         _core._xla_program(key, "wrong", True, (0,), n, arrays, (launch,))
 
     good = (kernel, config(), values, ((0, 0), (2, 1)))
@@ -423,7 +424,7 @@ def test_programs_that_are_wrong(code):
         with pytest.raises(TypeError):
             make(launch)
     with pytest.raises(ValueError, match="of no result"):
-        make(good, arrays=(array(into=1), array()))
+        make(good, into=1)
     with pytest.raises(ValueError, match="more arguments than arrays"):
         make(good, n=3)
     with pytest.raises(ValueError, match="no handler for ROCM"):

@@ -36,10 +36,10 @@ MODULES = (
     cudago,
     cudago.allocators,
     cudago.compile_cache,
-    cudago.jax_ops,
     cudago.nvtx,
     cudago.debug,
     cudago.dlpack,
+    cudago.jax_ops,
     cudago.sim,
     cudago.testing,
     cudago.torch_ops,
@@ -167,6 +167,9 @@ MADE_BY_CUDAGO = {
     "cudago.ObjectCode",
     "cudago.Parameter",
     "cudago.SMPartition",
+    "cudago.jax_ops.Residuals",
+    "cudago.jax_ops.TracedArray",
+    "cudago.jax_ops.TracedStream",
 }
 
 
