@@ -28,8 +28,9 @@ const root = "../.."
 // non-test files may import. ARCHITECTURE.md draws the same arrows.
 var mayImport = map[string][]string{
 	"pyext":           {"pyext/module", "pyext/api"},
-	"pyext/module":    {"pyext/finalizer", "pyext/graph", "pyext/kernel", "pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "pyext/api", "graph"},
+	"pyext/module":    {"pyext/finalizer", "pyext/xla", "pyext/graph", "pyext/kernel", "pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "pyext/api", "graph"},
 	"pyext/finalizer": {"pyext/stream", "pyext/border", "dlpack", "internal/finalize"},
+	"pyext/xla":       {"pyext/kernel", "pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "cuda"},
 	"pyext/graph":     {"pyext/kernel", "pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "graph", "cuda"},
 	"pyext/kernel":    {"pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "cuda"},
 	"pyext/tensor":    {"pyext/memory", "pyext/stream", "pyext/border", "dlpack"},

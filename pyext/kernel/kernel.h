@@ -197,6 +197,9 @@ int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObj
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */
 QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
 void cudago_pack_free(cudago_packing *p);
+/* A configuration, as the driver reads it; its attributes stay where a points to. Needs no GIL: nothing changes o. */
+enum { CUDAGO_MAX_ATTRIBUTES = 4 };
+QUIET void cudago_fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
 
 QUIET enum cudago_access cudago_kernel_access(cudago_kernel *k, int index); /* of the parameter with this index */

@@ -11,8 +11,6 @@
 
 enum { SMALL_VALUES = 1024 };
 
-enum { MAX_ATTRIBUTES = 4 };
-
 static QUIET void add_attribute(CUlaunchConfig *c, CUlaunchAttribute *a, CUlaunchAttributeID id, const void *value, size_t size) {
     CUlaunchAttribute *next = &a[c->NumAttrs++];
     memset(next, 0, sizeof *next);
@@ -20,7 +18,7 @@ static QUIET void add_attribute(CUlaunchConfig *c, CUlaunchAttribute *a, CUlaunc
     memcpy(next->Value, value, size);
 }
 
-static QUIET void fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream) {
+QUIET void cudago_fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream) {
     *c = (CUlaunchConfig){
         .GridDimX = o->grid[0],
         .GridDimY = o->grid[1],
@@ -116,8 +114,8 @@ static QUIET int launch_now(const launching *l) {
     cudago_stream *s = cudago_stream_now(l->stream);
     if (!s) return -1;
     CUlaunchConfig c;
-    CUlaunchAttribute attributes[MAX_ATTRIBUTES];
-    fill_config(&c, attributes, l->config, s->h);
+    CUlaunchAttribute attributes[CUDAGO_MAX_ATTRIBUTES];
+    cudago_fill_config(&c, attributes, l->config, s->h);
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (capturing) {

@@ -7,6 +7,7 @@
 #include "_cgo_export.h"
 #include "finalizer/finalizer.h"
 #include "graph/graph.h"
+#include "xla/xla.h"
 #include <unistd.h>
 
 /* The exit, which knows all rooms. */
@@ -37,7 +38,8 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     PyObject *type, *value, *trace; /* the exception that ended the finalizers' run: atexit reports it */
     PyErr_Fetch(&type, &value, &trace);
     cudago_callbacks_close(); /* first: from now on no call in the driver waits for a callback that has not begun */
-    int idle = others_have_left(TIME_LIMIT_MS);
+    int idle = cudago_xla_close(TIME_LIMIT_MS); /* XLA's threads outlive the interpreter */
+    idle = others_have_left(TIME_LIMIT_MS) && idle;
     if (idle) {
         cudagoCloseGraphs();
         cudago_buffers_release();
@@ -62,6 +64,7 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
 static void after_exit(void) {
     if (cudago_forked || cudago_closed) return;
     cudago_unusable = cudago_closed = 1;
+    cudago_xla_close(0);
     cudago_cells_set_poke(NULL);
     cudago_callbacks_close();
     cudagoDropClose();

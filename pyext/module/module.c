@@ -7,6 +7,7 @@
 #include "_cgo_export.h"
 #include "finalizer/finalizer.h"
 #include "graph/graph.h"
+#include "xla/xla.h"
 
 /* The types and what they hold belong to one interpreter: the main one, whichever imports first. */
 static int in_main_interpreter(void) {
@@ -71,7 +72,7 @@ PyMODINIT_FUNC PyInit__core(void) {
     PyObject *m = in_main_interpreter() ? PyModule_Create(&definition) : NULL;
     if (!m) return NULL;
     if (cudago_border_room(m) || cudago_stream_room(m) || cudago_memory_room(m) || cudago_tensor_room(m) ||
-        cudago_kernel_room(m) || cudago_graph_room(m) || cudago_finalizer_room(m))
+        cudago_kernel_room(m) || cudago_graph_room(m) || cudago_xla_room(m) || cudago_finalizer_room(m))
         return NULL;
     if (PyModule_AddStringConstant(m, "__version__", cudagoVersion())) return NULL;
     if (PyInit__gobind) {

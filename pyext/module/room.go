@@ -17,4 +17,5 @@ import (
 	_ "github.com/cudago/cudago/dlpack"
 	_ "github.com/cudago/cudago/pyext/graph"
 	_ "github.com/cudago/cudago/pyext/tensor"
+	_ "github.com/cudago/cudago/pyext/xla"
 )

@@ -85,6 +85,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from . import compile_cache as compile_cache
     from . import debug as debug
     from . import dlpack as dlpack
+    from . import jax_ops as jax_ops
     from . import nvtx as nvtx
     from . import sim as sim
     from . import testing as testing
@@ -330,7 +331,10 @@ _LATER = {
     "_tensor.tensor_map": "TensorMap",
 }
 _WHERE = {name: module for module, names in _LATER.items() for name in names.split()}
-_MODULES = {"allocators", "compile_cache", "debug", "dlpack", "nvtx", "sim", "testing", "torch_ops"}
+_MODULES = {
+    "allocators", "compile_cache", "debug", "dlpack", "jax_ops", "nvtx", "sim", "testing",
+    "torch_ops",
+}  # fmt: skip
 
 if not TYPE_CHECKING:  # type checkers would accept any name
 

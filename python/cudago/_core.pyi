@@ -1438,6 +1438,26 @@ def _tallies(reset: bool, /) -> list[tuple[str, int, int, int]]: ...
 def _resource_virtual(
     cls: type[_Resource], device: Device, reserve: int, peers: int, /
 ) -> _Resource: ...
+def _xla_pack(
+    kernel: Kernel,
+    config: LaunchConfig,
+    devices: tuple[int, ...],
+    args: tuple[Any, ...],
+    types: tuple[int, ...],
+    names: tuple[str, ...],
+    /,
+) -> tuple[bytes, tuple[bool, ...]]: ...
+def _xla_program(
+    key: str,
+    name: str,
+    simulated: bool,
+    devices: tuple[int, ...],
+    n_arguments: int,
+    arrays: tuple[tuple[int, int, int, int], ...],
+    launches: tuple[tuple[Kernel, LaunchConfig, bytes, tuple[tuple[int, int], ...]], ...],
+    /,
+) -> None: ...
+def _xla_handler(platform: str, /) -> CapsuleType: ...
 def _memop(stream: Stream, memory: Any, value: SupportsIndex, condition: int, /) -> None: ...
 def _copy_box(stream: Stream, dst: Tensor, src: Tensor, box: tuple[int, ...], /) -> None: ...
 def _compile(

@@ -151,6 +151,7 @@ WITH_GIL: dict[str, str] = {
     "kernel/copy.c:call_driver": ASKED,
     "graph/exec.c:call_driver": ASKED,
     "kernel/launch.c:order_theirs_away": "part of launch_away, which has released the GIL",
+    "xla/run.c:launch_one": "of XLA's threads, which have no GIL",
     "stream/stream.c:record_now": ALONE,
     "stream/stream.c:wait_event_now": ALONE,
     "memory/resource.c:free_now": "its caller asks may_stick whether it could wait for a callback",

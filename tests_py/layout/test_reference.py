@@ -22,6 +22,7 @@ import cudago.allocators
 import cudago.compile_cache
 import cudago.debug
 import cudago.dlpack
+import cudago.jax_ops
 import cudago.nvtx
 import cudago.sim
 import cudago.testing
@@ -38,6 +39,7 @@ MODULES = (
     cudago.nvtx,
     cudago.debug,
     cudago.dlpack,
+    cudago.jax_ops,
     cudago.sim,
     cudago.testing,
     cudago.torch_ops,
@@ -165,6 +167,9 @@ MADE_BY_CUDAGO = {
     "cudago.ObjectCode",
     "cudago.Parameter",
     "cudago.SMPartition",
+    "cudago.jax_ops.Residuals",
+    "cudago.jax_ops.TracedArray",
+    "cudago.jax_ops.TracedStream",
 }
 
 

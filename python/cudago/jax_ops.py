@@ -1,0 +1,233 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""JAX operators that launch kernels of cudago."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from . import _core
+from ._driver import driver_name
+from ._kernel.traced import TracedArray, TracedStream, program_of
+from .errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Residuals", "TracedArray", "TracedStream", "operator"]
+
+_TARGET = "cudago_launches"  # XLA's name of the function in pyext/xla/run.c
+
+
+class Residuals:
+    """What an operator's `backward` is given of the call whose gradients it makes.
+
+    Attributes
+    ----------
+    saved_arrays : tuple
+        The arguments that were arrays.
+    saved_results : tuple
+        What the operator returned.
+    arguments : tuple
+        All arguments, with None in place of the arrays.
+    """
+
+    __slots__ = ("arguments", "saved_arrays", "saved_results")
+
+    def __init__(
+        self,
+        saved_arrays: tuple[Any, ...],
+        saved_results: tuple[Any, ...],
+        arguments: tuple[Any, ...],
+    ) -> None:
+        self.saved_arrays = saved_arrays
+        self.saved_results = saved_results
+        self.arguments = arguments
+
+
+def operator(
+    name: str, *, backward: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a JAX operator of a function that launches kernels.
+
+    The function takes a `TracedStream`, and then the operator's arguments: a `TracedArray` for each
+    array, and all other values as they are. It makes arrays with ``stream.empty`` and
+    ``stream.empty_like``, launches with ``stream.launch``, and returns an array or a tuple of
+    arrays. JAX calls it when it traces the operator; what runs later are the launches alone.
+
+    Parameters
+    ----------
+    name : str
+        A name for error messages, such as ``"mine::scale"``.
+    backward : callable, optional
+        Called as ``backward(ctx, *gradients)`` with `Residuals` and the gradient of each result:
+        returns a gradient, or None, for each argument. It calls JAX's functions and operators.
+        Without it the operator has no gradient.
+
+    Returns
+    -------
+    callable
+        Decorator for the function. The operator runs in ``jax.jit``, ``jax.grad``, and in
+        ``jax.vmap`` once for each element of the axis.
+
+    Raises
+    ------
+    ImportError
+        JAX is not installed.
+    UnsupportedError
+        JAX has no device that the driver's kernels can use, or is older than 0.5.
+    TypeError
+        From the operator: the function returns anything else, or has a kernel write to an argument
+        that it does not return.
+
+    Notes
+    -----
+    An argument that the function returns is written to in place: XLA gives the kernels a copy if
+    the array is still needed.
+
+    On CUDA devices the launches go into XLA's own stream, in the order of its own work, and may
+    become part of the graphs that XLA captures. Python does not run. On JAX's CPU backend the
+    simulated driver runs the kernels, and the operator waits for them. If the driver and the
+    backend do not go together, JAX raises an error that says what to choose.
+
+    What was traced stays for good, with kernels and their code: nobody knows how long JAX keeps a
+    compiled function. Launches that are the same in all are kept once.
+
+    References
+    ----------
+    ``cuLaunchKernelEx``
+
+    Examples
+    --------
+    >>> @cudago.jax_ops.operator(  # doctest: +SKIP
+    ...     "mine::scale", backward=lambda ctx, g: (scale(g, ctx.arguments[1]), None)
+    ... )
+    ... def scale(stream, x, a: float):
+    ...     y = stream.empty_like(x)
+    ...     config = cudago.LaunchConfig.for_elements(x.size, kernel)
+    ...     stream.launch(config, kernel, x, a, y, x.size)
+    ...     return y
+    """
+    jax: Any = import_module("jax")
+    if not hasattr(jax, "ffi"):
+        raise UnsupportedError(f"operators need JAX 0.5 or newer, this is {jax.__version__}")
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters.values())
+        if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
+            raise TypeError(f"{function!r} must take a stream as its first argument")
+        first = parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+        signature = signature.replace(parameters=parameters if first else parameters[1:])
+
+        @functools.wraps(function)
+        def call(*args: Any, **words: Any) -> Any:
+            return _Call(jax, name, function, signature.bind(*args, **words)).run(backward)
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+class _Call:
+    """One call of an operator: its arguments, apart as arrays and as values."""
+
+    def __init__(
+        self, jax: Any, name: str, function: Callable[..., Any], bound: inspect.BoundArguments
+    ) -> None:
+        bound.apply_defaults()
+        self.jax, self.name, self.function = jax, name, function
+        self.names = tuple(bound.kwargs)
+        values = [*bound.args, *bound.kwargs.values()]
+        arrays = (jax.Array, import_module("numpy").ndarray)
+        self.places = [i for i, v in enumerate(values) if isinstance(v, arrays)]
+        self.arrays: list[Any] = [jax.numpy.asarray(values[i]) for i in self.places]
+        self.values = [None if i in self.places else v for i, v in enumerate(values)]
+        for v in self.values:
+            if any(isinstance(leaf, arrays) for leaf in jax.tree_util.tree_leaves(v)):
+                raise TypeError(
+                    f"{name}: an argument is an array or a value, got {type(v).__name__} with "
+                    "arrays in it: take them as *arrays"
+                )
+
+    def run(self, backward: Callable[..., Any] | None) -> Any:
+        """Run the operator, or have JAX trace it."""
+        if backward is None:
+            return self.launch(*self.arrays)
+        made = self.jax.custom_vjp(self.launch)
+
+        def forward(*arrays: Any) -> tuple[Any, Any]:
+            result = made(*arrays)  # which has a gradient too, for those of higher order
+            return result, (arrays, result if isinstance(result, tuple) else (result,))
+
+        made.defvjp(forward, functools.partial(self.gradients, backward))
+        return made(*self.arrays)
+
+    def gradients(self, backward: Callable[..., Any], saved: Any, gradient: Any) -> tuple[Any, ...]:
+        """Return the gradients of the arrays."""
+        arrays, results = saved
+        ctx = Residuals(arrays, results, tuple(self.values))
+        given = gradient if isinstance(gradient, tuple) else (gradient,)
+        made = backward(ctx, *given)
+        found = tuple(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else (made,)
+        if len(found) != len(self.values):
+            raise TypeError(
+                f"{self.name}: backward= must return a gradient or None for each of the "
+                f"{len(self.values)} argument(s), got {len(found)}"
+            )
+        return tuple(found[i] for i in self.places)
+
+    def launch(self, *arrays: Any) -> Any:
+        """Trace the function, and have XLA make its launches."""
+        simulated = driver_name() == "sim"
+        devices = _devices(self.jax, self.name, simulated)
+        stream = TracedStream(self.jax, self.name, simulated, devices)
+        given = [TracedArray(stream, tuple(x.shape), x.dtype) for x in arrays]
+        values = list(self.values)
+        for i, array in zip(self.places, given, strict=True):
+            values[i] = array
+        n = len(values) - len(self.names)
+        returned = self.function(
+            stream, *values[:n], **dict(zip(self.names, values[n:], strict=True))
+        )
+        several = isinstance(returned, tuple | list)
+        wanted = list(cast("Sequence[Any]", returned)) if several else [returned]
+        program = program_of(stream, given, wanted)
+        results = self.jax.ffi.ffi_call(
+            _TARGET,
+            [self.jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.results],
+            vmap_method="sequential",
+            input_output_aliases=program.aliases,
+        )(*arrays, program=program.key)
+        made = tuple(results[program.results.index(a)] for a in wanted)
+        return made if several else made[0]
+
+
+_registered: set[str] = set()
+_lock = threading.Lock()  # guards it
+
+
+def _devices(jax: Any, name: str, simulated: bool) -> tuple[int, ...]:
+    """Return the ordinals of the devices that JAX may run the operator on."""
+    with _lock:
+        if not _registered:
+            for platform in ("cpu", "CUDA"):
+                jax.ffi.register_ffi_target(
+                    _TARGET, _core._xla_handler(platform), platform=platform
+                )
+            _registered.add(_TARGET)
+    if simulated:
+        return (0,)
+    try:
+        devices: list[Any] = jax.local_devices(backend="cuda")
+    except RuntimeError as e:
+        raise UnsupportedError(
+            f"{name}: cudago uses NVIDIA's driver, and JAX has no CUDA device: install "
+            "jax[cuda13], or choose the simulated driver (CUDAGO_DRIVER=sim)"
+        ) from e
+    return tuple(sorted(d.local_hardware_id for d in devices))
