@@ -133,6 +133,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     )
     from ._kernel.program import Program
     from ._kernel.program_options import ProgramOptions
+    from ._memory.batch import copy_batch, prefetch_batch
     from ._memory.ipc import IPCAllocationHandle, IPCBufferDescriptor
     from ._memory.limits import DeviceLimits
     from ._memory.monitor import (
@@ -246,6 +247,7 @@ __all__ = [
     "VirtualMemoryResource",
     "arange",
     "asarray",
+    "copy_batch",
     "driver_name",
     "driver_version",
     "elementwise",
@@ -264,6 +266,7 @@ __all__ = [
     "ones",
     "ones_like",
     "pin",
+    "prefetch_batch",
     "profiler",
     "reduce",
     "slot",
@@ -299,6 +302,7 @@ _LATER = {
     "_kernel.linker": "Linker LinkerOptions",
     "_kernel.program": "Program",
     "_kernel.program_options": "ProgramOptions",
+    "_memory.batch": "copy_batch prefetch_batch",
     "_memory.ipc": "IPCAllocationHandle IPCBufferDescriptor",
     "_memory.limits": "DeviceLimits",
     "_memory.monitor": "DeviceMonitor DeviceProcess",
