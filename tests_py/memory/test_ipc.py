@@ -324,6 +324,34 @@ def test_one_pool_for_all_that_is_sent(two):
     ) == ["0"]
 
 
+def test_a_device_that_is_not_there(script):
+    done = script(
+        BEGIN
+        + textwrap.dedent(
+            """
+            def child(pipe):
+                raises(ValueError, "no device here has the UUID", pipe.recv)
+                raises(ValueError, "no device here has the UUID", pipe.recv)
+                pipe.send("refused")
+
+            if __name__ == "__main__":
+                device = cu.Device(1)
+                pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
+                event = device.create_event(ipc_enabled=True)
+                os.environ["CUDAGO_SIM"] = "devices=1"
+                process, pipe = main(child)
+                pipe.send(pool)
+                pipe.send(event)
+                print(pipe.recv())
+                process.join()
+            """
+        ),
+        CUDAGO_DRIVER="sim",
+        CUDAGO_SIM="devices=2",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "refused\n", "")
+
+
 def test_what_is_not_shared(device, stream, pinned):
     with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
         assert not pool.is_ipc_enabled and not pool.is_imported
