@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["copy_batch", "prefetch_batch"]
 
 
-def _pairs(list_: Iterable[tuple[Any, Any]], of: str) -> tuple[list[Any], list[Any]]:
-    firsts, seconds = [], []
-    for i, pair in enumerate(list_):
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(f"item {i} must be a pair {of}, not {type(pair).__name__}")
-        firsts.append(pair[0])
-        seconds.append(pair[1])
+def _pairs(given: Iterable[Any], of: str) -> tuple[list[Any], list[Any]]:
+    firsts: list[Any] = []
+    seconds: list[Any] = []
+    for i, pair in enumerate(given):
+        try:
+            first, second = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"item {i} must be a pair {of}, not {type(pair).__name__}") from None
+        firsts.append(first)
+        seconds.append(second)
     return firsts, seconds
 
 
