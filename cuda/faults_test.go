@@ -93,6 +93,14 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"query event":         done(func() error { _, err := e.Query(); return err }),
 		"elapsed":             done(func() error { _, err := timed.ElapsedMS(timed); return err }),
 		"copy":                done(func() error { return buf.CopyFrom(buf, s) }),
+		"copy batch": done(func() error {
+			p := buf.Ptr()
+			return MemcpyBatch([]BatchCopy{{p, p + 4, 2}, {p + 2, p + 6, 2}}, false, s)
+		}),
+		"prefetch batch": done(func() error {
+			p := managed.Ptr()
+			return PrefetchBatch([]BatchPrefetch{{p, 32, Location{c.dev}}, {p + 32, 32, Location{}}}, s)
+		}),
 		"copy rows": done(func() error {
 			two := Pitch{Row: 4, Rows: 2}
 			return Memcpy3D(MemcpyParams{Dst: buf.Ptr(), Src: buf.Ptr(), Size: 4, Box: Box{Rows: 2, Slices: 1, Dst: two, Src: two}}, s)

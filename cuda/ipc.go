@@ -65,19 +65,25 @@ func (mr *DeviceMemoryResource) Export() (pool, leases int, err error) {
 	if err := mr.needShareable(); err != nil {
 		return -1, -1, err
 	}
-	leases, err = memfd.Duplicate(mr.lessor.file)
-	if err != nil {
-		return -1, -1, err
-	}
 	fd, err := poolCall(mr, "cuMemPoolExportToShareableHandle", func(api driver.API, pool driver.CUmemoryPool) (int32, driver.CUresult) {
 		return api.CuMemPoolExportToShareableHandle(pool, driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)
 	})
 	if err != nil {
-		_ = syscall.Close(leases)
 		return -1, -1, err
 	}
 	syscall.CloseOnExec(int(fd))
+	if leases, err = memfd.Duplicate(mr.lessor.file); err != nil {
+		_ = syscall.Close(int(fd))
+		return -1, -1, err
+	}
 	return int(fd), leases, nil
+}
+
+// closeLeases closes the file when the pool is gone. Duplicates stay open.
+func (mr *DeviceMemoryResource) closeLeases() {
+	if mr.lessor != nil {
+		_ = mr.lessor.file.Close()
+	}
 }
 
 // ExportPointer names an allocation of the pool, which base is the start of, to

@@ -65,6 +65,9 @@ func TestExporterFreesAfterImporter(t *testing.T) {
 	require.NoError(t, mr.Close())
 	require.NoError(t, s.Close())
 	require.Equal(t, before, c.drv.Live())
+	_, _, err = mr.Export()
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, mr.lessor.file.Close(), os.ErrClosed)
 }
 
 func TestImportOfFreedMemory(t *testing.T) {

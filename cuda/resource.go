@@ -431,5 +431,5 @@ func (mr *DeviceMemoryResource) destroy() {
 			}
 		}
 		return "cuMemPoolDestroy", api.CuMemPoolDestroy(mr.pool)
-	}, nil)
+	}, mr.closeLeases)
 }

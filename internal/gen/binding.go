@@ -86,10 +86,16 @@ func (c *call) writeMethod(b *bytes.Buffer, a *abi) {
 
 // checkLengths refuses slices that share a length and differ in it.
 func (c *call) checkLengths(b *bytes.Buffer) {
-	lists := c.with(list)
-	for i := 1; i < len(lists) && len(c.with(length)) == 1; i++ {
-		fmt.Fprintf(b, "\tif len(%s) != len(%s) {\n\t\tresult = driver.CUDA_ERROR_INVALID_VALUE\n\t\treturn\n\t}\n",
-			c.method.params[lists[0].at], c.method.params[lists[i].at])
+	first := "" // of those that share the next length
+	for _, s := range c.slots {
+		switch {
+		case s.role == length:
+			first = ""
+		case s.role == list && first == "":
+			first = c.method.params[s.at]
+		case s.role == list:
+			fmt.Fprintf(b, "\tif len(%s) != len(%s) {\n\t\tresult = driver.CUDA_ERROR_INVALID_VALUE\n\t\treturn\n\t}\n", first, c.method.params[s.at])
+		}
 	}
 }
 

@@ -225,6 +225,11 @@ int cudago_read_box(PyObject *numbers, cudago_box *box); /* a tuple of the seven
 /* Are all rows inside the memory of both sides? -1 with ValueError. */
 QUIET int cudago_box_fits(const cudago_box *box, const OperandObject *dst, const OperandObject *src);
 
+/* batch.c: one of several copies. */
+typedef struct {
+    uint64_t dst, src, size;
+} cudago_copy;
+
 /* memop.c: a write of a value, or a wait for one. */
 typedef struct {
     uint64_t value;
@@ -264,6 +269,7 @@ PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
 PyObject *cudago_tensor_map_new(PyObject *module, PyObject *args);
+PyObject *cudago_copy_batch(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);

@@ -8,6 +8,7 @@
 
 static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL | METH_KEYWORDS, DOC_LAUNCH},
+    {"_copy_batch", METHOD(cudago_copy_batch), METH_FASTCALL, NULL},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
     {"_memop", METHOD(cudago_stream_memop), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},

@@ -257,6 +257,10 @@ typedef struct {
 PyObject *cudago_buffer_advise(BufferObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_prefetch(BufferObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_range(BufferObject *self, PyObject *unused);
+typedef struct {
+    uint64_t ptr, size;
+    int32_t at;
+} cudago_prefetch;
 
 /* peer.c: may kernels on a device touch the cell's memory? The memory is on owner, or on no device if that is -1. 1 if
  * they may, 0 if not, -1 with an exception. */
@@ -292,6 +296,7 @@ PyObject *cudago_resource_managed(PyObject *module, PyObject *args);
 PyObject *cudago_resource_virtual(PyObject *module, PyObject *args);
 PyObject *cudago_resource_python(PyObject *module, PyObject *cls);
 PyObject *cudago_resource_imported(PyObject *module, PyObject *args);
+PyObject *cudago_prefetch_batch(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
 PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_buffer_import(PyObject *module, PyObject *args);

@@ -16,6 +16,7 @@ static PyMethodDef functions[] = {
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
     {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},
     {"_pool_export", METHOD(cudago_pool_export), METH_O, NULL},
+    {"_prefetch_batch", METHOD(cudago_prefetch_batch), METH_FASTCALL, NULL},
     {"_resource_default_pool", cudago_resource_default_pool, METH_VARARGS, NULL},
     {"_resource_pool", cudago_resource_pool, METH_VARARGS, NULL},
     {"_resource_pinned", cudago_resource_pinned, METH_O, NULL},

@@ -136,6 +136,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from ._kernel.program_options import ProgramOptions
     from ._memory.allocation import Allocation
     from ._memory.arena import ArenaMemoryResource, ArenaStatistics
+    from ._memory.batch import copy_batch, prefetch_batch
     from ._memory.hooks import memory_hooks
     from ._memory.ipc import IPCAllocationHandle, IPCBufferDescriptor
     from ._memory.limits import DeviceLimits
@@ -258,6 +259,7 @@ __all__ = [
     "VirtualMemoryResource",
     "arange",
     "asarray",
+    "copy_batch",
     "driver_name",
     "driver_version",
     "elementwise",
@@ -277,6 +279,7 @@ __all__ = [
     "ones",
     "ones_like",
     "pin",
+    "prefetch_batch",
     "profiler",
     "reduce",
     "slot",
@@ -312,6 +315,7 @@ _LATER = {
     "_kernel.linker": "Linker LinkerOptions",
     "_kernel.program": "Program",
     "_kernel.program_options": "ProgramOptions",
+    "_memory.batch": "copy_batch prefetch_batch",
     "_memory.ipc": "IPCAllocationHandle IPCBufferDescriptor",
     "_memory.allocation": "Allocation",
     "_memory.arena": "ArenaMemoryResource ArenaStatistics",

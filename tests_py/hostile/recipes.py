@@ -290,6 +290,10 @@ VALUES: dict[str, list[Value]] = {
     "from_dlpack.obj": things("matrix", "tensor", "other_buffer"),
     "from_dlpack.device": [*plain("cpu", "cuda:0", (1, 0)), lambda w: cu.Device()],
     "pin.obj": things("page", "page_bytes"),
+    "copies": [
+        lambda w: [(w.get("buffer"), w.get("array")), (w.get("other_buffer"), w.get("pinned"))]
+    ],
+    "prefetches": [lambda w: [(w.get("managed"), cu.Device())]],
     "read_only": plain(True),
     "full.value": plain(7, np.float64(7)),
     "full_like.value": plain(7, np.float64(7)),

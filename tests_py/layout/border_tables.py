@@ -78,7 +78,7 @@ WAITS = {
     "cudagoStreamIdle",
     "cudagoGraphMemoryFree", "cudagoKernelSetAttribute", "cudagoCaptureHost", "cudagoLaunchHost",
     "cudagoCaptureFree", "cudagoCaptureFreeLast",
-    "cudagoMemcpyBox", "cudagoMemOp", "cudagoKernelOptIn", "cudagoVariable",
+    "cudagoMemcpyBox", "cudagoMemcpyBatch", "cudagoMemOp", "cudagoKernelOptIn", "cudagoVariable",
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",

@@ -8,6 +8,7 @@ import copy
 import os
 import pickle
 import textwrap
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -322,6 +323,99 @@ def test_one_pool_for_all_that_is_sent(two):
             print(process.exitcode)
         """
     ) == ["0"]
+
+
+def test_threads_import_the_same_memory(two):
+    assert two(
+        """
+        from threading import Thread
+
+        def child(pipe, pool):
+            descriptor = pipe.recv()
+            stream = pool.device.create_stream()
+            failed = []
+
+            def imports():
+                try:
+                    for _ in range(50):
+                        with cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream) as one:
+                            one[:4].copy_to(bytearray(4), stream=stream)
+                except BaseException as e:
+                    failed.append(e)
+
+            threads = [Thread(target=imports) for _ in range(8)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            settle()
+            pipe.send((failed, cu.live_objects()))
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, pool)
+            pipe.send(buffer.ipc_descriptor)
+            failed, live = pipe.recv()
+            process.join()
+            buffer.close()
+            settle()
+            stream.sync()
+            print(failed, live, process.exitcode, pool.statistics.used)
+        """
+    ) == ["[] {'MemoryResource': 1, 'Stream': 1} 0 0"]
+
+
+def test_threads_share_and_close(device):
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with device.create_stream() as stream:
+                for _ in range(20):
+                    options = cu.PoolOptions(ipc_enabled=True)
+                    with (
+                        cu.DeviceMemoryResource(device, pool=options) as pool,
+                        pool.allocate(64, stream=stream) as buffer,
+                        device.create_event(ipc_enabled=True) as event,
+                    ):
+                        assert buffer.ipc_descriptor.pool == pool.get_allocation_handle()._id
+                        stream.record(event)
+                        assert event.ipc_descriptor.handle
+        except BaseException as e:
+            failed.append(e)
+
+    threads = [Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_a_device_that_is_not_there(script):
+    done = script(
+        BEGIN
+        + textwrap.dedent(
+            """
+            def child(pipe):
+                raises(ValueError, "no device here has the UUID", pipe.recv)
+                raises(ValueError, "no device here has the UUID", pipe.recv)
+                pipe.send("refused")
+
+            if __name__ == "__main__":
+                device = cu.Device(1)
+                pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
+                event = device.create_event(ipc_enabled=True)
+                os.environ["CUDAGO_SIM"] = "devices=1"
+                process, pipe = main(child)
+                pipe.send(pool)
+                pipe.send(event)
+                print(pipe.recv())
+                process.join()
+            """
+        ),
+        CUDAGO_DRIVER="sim",
+        CUDAGO_SIM="devices=2",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "refused\n", "")
 
 
 def test_what_is_not_shared(device, stream, pinned):

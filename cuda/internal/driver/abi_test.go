@@ -32,6 +32,7 @@ func TestLayouts(t *testing.T) {
 		data   CUmemPoolPtrExportData
 		ipc    CUipcEventHandle
 		tiles  CUtensorMap
+		copies CUmemcpyAttributes
 	)
 	tests := []struct {
 		name      string
@@ -79,6 +80,8 @@ func TestLayouts(t *testing.T) {
 		{"CUdevResource.sm", unsafe.Offsetof(sms.SmCount), 96},
 		{"CUdevResource.sm.smCoscheduledAlignment", unsafe.Offsetof(sms.SmCoscheduledAlignment), 104},
 		{"CUmemPoolPtrExportData", unsafe.Sizeof(data), 64},
+		{"CUmemcpyAttributes", unsafe.Sizeof(copies), 24},
+		{"CUmemcpyAttributes.dstLocHint", unsafe.Offsetof(copies.DstLocHint), 12},
 		{"CUipcEventHandle", unsafe.Sizeof(ipc), 64},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
 		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},

@@ -72,3 +72,23 @@ const (
 	CU_MEM_ALLOC_GRANULARITY_MINIMUM     CUmemAllocationGranularity_flags = 0
 	CU_MEM_ALLOC_GRANULARITY_RECOMMENDED CUmemAllocationGranularity_flags = 1
 )
+
+// CUmemcpySrcAccessOrder says when a copy of a batch may read its source. From
+// cuda.h, CUDA 12.8.
+type CUmemcpySrcAccessOrder int32
+
+const (
+	CU_MEMCPY_SRC_ACCESS_ORDER_STREAM          CUmemcpySrcAccessOrder = 1
+	CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL CUmemcpySrcAccessOrder = 2
+	CU_MEMCPY_SRC_ACCESS_ORDER_ANY             CUmemcpySrcAccessOrder = 3
+)
+
+// CUmemcpyAttributes are those of some copies of a batch. The hints are for
+// managed and pageable memory. From cuda.h, CUDA 12.8: 24 bytes.
+type CUmemcpyAttributes struct {
+	_              structs.HostLayout
+	SrcAccessOrder CUmemcpySrcAccessOrder
+	SrcLocHint     CUmemLocation
+	DstLocHint     CUmemLocation
+	Flags          uint32
+}

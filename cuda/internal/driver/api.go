@@ -214,6 +214,10 @@ type MemoryAPI interface {
 	// them to pages.
 	CuMemAdvise(p CUdeviceptr, size uint64, advice CUmem_advise, location CUmemLocation) CUresult
 	CuMemPrefetchAsync(p CUdeviceptr, size uint64, location CUmemLocation, flags uint32, s CUstream) CUresult
+	// CuMemPrefetchBatchAsync makes len(ptrs) prefetches in any order. locations[i]
+	// is that of the prefetches from first[i] on; first[0] is 0. s must not be the
+	// legacy default stream.
+	CuMemPrefetchBatchAsync(ptrs []CUdeviceptr, sizes []uint64, locations []CUmemLocation, first []uint64, flags uint64, s CUstream) CUresult
 	// CuMemRangeGetAttribute fills data: one number, except for ACCESSED_BY,
 	// which has one for each device and the host, followed by
 	// CU_DEVICE_INVALID.
@@ -247,6 +251,11 @@ type MemoryAPI interface {
 	// CuMemcpyAsync copies size bytes. Either side may be device, managed,
 	// pinned or pageable host memory, by unified addressing.
 	CuMemcpyAsync(dst, src CUdeviceptr, size uint64, s CUstream) CUresult
+	// CuMemcpyBatchAsync makes len(dsts) copies in any order, none of which may
+	// depend on another. attrs[i] is that of the copies from first[i] on; first[0]
+	// is 0. s must not be the legacy default stream. Drivers before CUDA 13.0 have
+	// it with other parameters, and so not at all.
+	CuMemcpyBatchAsync(dsts, srcs []CUdeviceptr, sizes []uint64, attrs []CUmemcpyAttributes, first []uint64, s CUstream) CUresult
 	// CuMemcpy3DAsync copies a box of bytes: rows of params.WidthInBytes, at
 	// pitches of each side.
 	CuMemcpy3DAsync(params *CUDA_MEMCPY3D, s CUstream) CUresult

@@ -50,6 +50,7 @@ typedef int32_t CUmemLocationType;
 typedef int32_t CUmemAllocationType;
 typedef int32_t CUmemAccess_flags;
 typedef int32_t CUmemAllocationGranularity_flags;
+typedef int32_t CUmemcpySrcAccessOrder;
 typedef int32_t CUdevice_attribute;
 typedef int32_t CUresult;
 
@@ -263,6 +264,13 @@ typedef struct {
 	CUmemAccess_flags Flags;
 } CUmemAccessDesc;
 
+typedef struct {
+	CUmemcpySrcAccessOrder SrcAccessOrder;
+	CUmemLocation SrcLocHint;
+	CUmemLocation DstLocHint;
+	uint32_t Flags;
+} CUmemcpyAttributes;
+
 enum {
 	CU_STREAM_LEGACY = 1,
 	CU_STREAM_PER_THREAD = 2,
@@ -443,6 +451,9 @@ enum {
 	CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
 	CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
 	CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
+	CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+	CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
+	CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
 	CUDAGO_CHECK_FAILED = 10001,
 	CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
 	CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,

@@ -384,6 +384,11 @@ func (d *Base) CuMemPrefetchAsync(p CUdeviceptr, size uint64, location CUmemLoca
 	return
 }
 
+func (d *Base) CuMemPrefetchBatchAsync(ptrs []CUdeviceptr, sizes []uint64, locations []CUmemLocation, first []uint64, flags uint64, s CUstream) (result CUresult) {
+	result = d.answer("cuMemPrefetchBatchAsync")
+	return
+}
+
 func (d *Base) CuMemRangeGetAttribute(data []int32, attribute CUmem_range_attribute, p CUdeviceptr, size uint64) (result CUresult) {
 	result = d.answer("cuMemRangeGetAttribute")
 	return
@@ -451,6 +456,11 @@ func (d *Base) CuMemPoolImportPointer(pool CUmemoryPool, data *CUmemPoolPtrExpor
 
 func (d *Base) CuMemcpyAsync(dst CUdeviceptr, src CUdeviceptr, size uint64, s CUstream) (result CUresult) {
 	result = d.answer("cuMemcpyAsync")
+	return
+}
+
+func (d *Base) CuMemcpyBatchAsync(dsts []CUdeviceptr, srcs []CUdeviceptr, sizes []uint64, attrs []CUmemcpyAttributes, first []uint64, s CUstream) (result CUresult) {
+	result = d.answer("cuMemcpyBatchAsync")
 	return
 }
 

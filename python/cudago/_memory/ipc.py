@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from .. import _core
-from .._stream.ipc import sends
+from .._stream.ipc import device_of, sends
 from ..errors import ClosedError
 from .buffer import Buffer
 from .resource import DeviceMemoryResource
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ..typing import StreamLike
-    from .device import Device
 
 __all__ = ["IPCAllocationHandle", "IPCBufferDescriptor"]
 
@@ -202,15 +201,17 @@ def _rebuild_handle(pool: Any, leases: Any, id: bytes) -> IPCAllocationHandle:
 def _reduce_resource(resource: DeviceMemoryResource) -> tuple[Any, ...]:
     if not resource.is_ipc_enabled:
         raise TypeError("cannot send this pool to another process: create it with ipc_enabled")
-    return _rebuild_resource, (resource.device, resource.get_allocation_handle())
+    device = resource.device
+    assert device is not None
+    return _rebuild_resource, (device.uuid, resource.get_allocation_handle())
 
 
-def _rebuild_resource(device: Device, handle: IPCAllocationHandle) -> DeviceMemoryResource:
+def _rebuild_resource(uuid: str, handle: IPCAllocationHandle) -> DeviceMemoryResource:
     with handle:
         known = _known.get(handle._id)
         if known is not None and not known.is_closed:
             return known
-        return DeviceMemoryResource.from_allocation_handle(device, handle)
+        return DeviceMemoryResource.from_allocation_handle(device_of(uuid), handle)
 
 
 def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:

@@ -50,7 +50,7 @@ class Event(_core.Event):
 
         Only for an event that this process created with ``ipc_enabled``; `ValueError` for others.
         Once named, the event stays in the driver when it is closed, because another process may be
-        using it; it ends with this process.
+        using it; it ends with this process. So name few events, and record them again and again.
         """
         from .ipc import describe_event
 

@@ -10,6 +10,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._ordinal import device_at
 from .event import Event
 
 if TYPE_CHECKING:
@@ -54,8 +55,23 @@ def sends(cls: type[Any], reduce: Callable[[Any], tuple[Any, ...]]) -> None:
     ForkingPickler.register(cls, reduce)
 
 
+def device_of(uuid: str) -> Device:
+    """Return the device of another process, which may have another number here."""
+    for device in type(device_at(0)).all():
+        if device.uuid == uuid:
+            return device
+    raise ValueError(
+        f"no device here has the UUID {uuid}: the process that shares its memory or event uses "
+        "another driver, or sees other devices"
+    )
+
+
+def _rebuild_event(uuid: str, descriptor: IPCEventDescriptor) -> Event:
+    return open_event(device_of(uuid), descriptor)
+
+
 def reduce_event(event: Event) -> tuple[Any, ...]:
     """Return how multiprocessing sends an event."""
     if not event.is_ipc_enabled:
         raise TypeError("cannot send this event to another process: create it with ipc_enabled")
-    return open_event, (event.device, describe_event(event))
+    return _rebuild_event, (event.device.uuid, describe_event(event))

@@ -616,6 +616,14 @@ func (d *Driver) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, location 
 	return d.API.CuMemPrefetchAsync(p, size, location, flags, s)
 }
 
+// CuMemPrefetchBatchAsync calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPrefetchBatchAsync(ptrs []driver.CUdeviceptr, sizes []uint64, locations []driver.CUmemLocation, first []uint64, flags uint64, s driver.CUstream) (result driver.CUresult) {
+	if result = d.next("CuMemPrefetchBatchAsync"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPrefetchBatchAsync(ptrs, sizes, locations, first, flags, s)
+}
+
 // CuMemRangeGetAttribute calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuMemRangeGetAttribute(data []int32, attribute driver.CUmem_range_attribute, p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
 	if result = d.next("CuMemRangeGetAttribute"); result != driver.CUDA_SUCCESS {
@@ -726,6 +734,14 @@ func (d *Driver) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, s
 		return
 	}
 	return d.API.CuMemcpyAsync(dst, src, size, s)
+}
+
+// CuMemcpyBatchAsync calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemcpyBatchAsync(dsts []driver.CUdeviceptr, srcs []driver.CUdeviceptr, sizes []uint64, attrs []driver.CUmemcpyAttributes, first []uint64, s driver.CUstream) (result driver.CUresult) {
+	if result = d.next("CuMemcpyBatchAsync"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemcpyBatchAsync(dsts, srcs, sizes, attrs, first, s)
 }
 
 // CuMemcpy3DAsync calls the wrapped driver, unless it is to fail.

@@ -477,3 +477,24 @@ func TestSharingCalls(t *testing.T) {
 		"cuIpcGetEventHandle 0x41", "cuIpcOpenEventHandle 64 1",
 	}, s.calls(t))
 }
+
+func TestBatchCalls(t *testing.T) {
+	t.Setenv("STANDIN_VERSION", "13000")
+	s, d := openStandin(t)
+	attrs := []driver.CUmemcpyAttributes{{SrcAccessOrder: driver.CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, DstLocHint: driver.CUmemLocation{ID: 3}, Flags: 1}}
+	require.Zero(t, d.CuMemcpyBatchAsync([]driver.CUdeviceptr{1, 2}, []driver.CUdeviceptr{3, 4}, []uint64{5, 1 << 33}, attrs, []uint64{0}, 0x10))
+	require.Zero(t, d.CuMemPrefetchBatchAsync([]driver.CUdeviceptr{1, 2}, []uint64{5, 6}, []driver.CUmemLocation{{Type: 1, ID: 7}}, []uint64{0}, 0, 0x10))
+	require.Equal(t, []string{
+		"cuMemcpyBatchAsync 2: 0x2 0x4 8589934592, 1: 1 3 1 from 0, 0x10",
+		"cuMemPrefetchBatchAsync 2: 0x2 6, 1: 1 7 from 0, 0 0x10",
+	}, s.calls(t))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, d.CuMemcpyBatchAsync(make([]driver.CUdeviceptr, 2), nil, nil, attrs, []uint64{0}, 0))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, d.CuMemcpyBatchAsync(nil, nil, nil, attrs, nil, 0))
+}
+
+// Its signature before CUDA 13.0 has a parameter more, and may be found.
+func TestBatchOfAnOlderDriverIsNotCalled(t *testing.T) {
+	t.Setenv("STANDIN_VERSION", "12090")
+	_, d := openStandin(t)
+	require.Equal(t, driver.CUDA_ERROR_NOT_SUPPORTED, d.CuMemcpyBatchAsync(nil, nil, nil, nil, nil, 0))
+}

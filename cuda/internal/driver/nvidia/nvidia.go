@@ -55,6 +55,10 @@ func (e *UnsuitableError) Error() string {
 
 func versionText(v int32) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
 
+// batchVersion is the CUDA version that introduced cuMemcpyBatchAsync as calls.txt
+// has it.
+const batchVersion = 13000
+
 // binding implements driver.API, which has the contract of each method. It is
 // immutable.
 type binding struct {
@@ -77,6 +81,11 @@ func Open(o Options) (driver.API, error) {
 	version, r := d.CuDriverGetVersion()
 	if r != driver.CUDA_SUCCESS || version < oldestVersion {
 		return nil, &UnsuitableError{Library: lib.name, Version: version}
+	}
+	// An older driver may answer with the signature of CUDA 12.8, which has a
+	// parameter more.
+	if version < batchVersion {
+		d.fn[cuMemcpyBatchAsync] = 0
 	}
 	if len(missing) > 0 {
 		return nil, &UnsuitableError{Library: lib.name, Version: version, Missing: missing}

@@ -38,6 +38,7 @@ var (
 	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAllocationProp{})]byte           = [C.sizeof_CUmemAllocationProp]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAccessDesc{})]byte               = [C.sizeof_CUmemAccessDesc]byte{}
+	_ [unsafe.Sizeof(driver.CUmemcpyAttributes{})]byte            = [C.sizeof_CUmemcpyAttributes]byte{}
 )
 
 func (d *binding) CuInit(flags uint32) (result driver.CUresult) {
@@ -356,6 +357,18 @@ func (d *binding) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, location
 	return driver.CUresult(C.cuMemPrefetchAsync(d.fn[cuMemPrefetchAsync], C.CUdeviceptr(p), C.size_t(size), *(*C.CUmemLocation)(unsafe.Pointer(&location)), C.uint(flags), C.CUstream(s)))
 }
 
+func (d *binding) CuMemPrefetchBatchAsync(ptrs []driver.CUdeviceptr, sizes []uint64, locations []driver.CUmemLocation, first []uint64, flags uint64, s driver.CUstream) (result driver.CUresult) {
+	if len(ptrs) != len(sizes) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	if len(locations) != len(first) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	return driver.CUresult(C.cuMemPrefetchBatchAsync(d.fn[cuMemPrefetchBatchAsync], (*C.CUdeviceptr)(unsafe.Pointer(unsafe.SliceData(ptrs))), (*C.size_t)(unsafe.Pointer(unsafe.SliceData(sizes))), C.size_t(len(sizes)), (*C.CUmemLocation)(unsafe.Pointer(unsafe.SliceData(locations))), (*C.size_t)(unsafe.Pointer(unsafe.SliceData(first))), C.size_t(len(first)), C.ulonglong(flags), C.CUstream(s)))
+}
+
 func (d *binding) CuMemRangeGetAttribute(data []int32, attribute driver.CUmem_range_attribute, p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
 	return driver.CUresult(C.cuMemRangeGetAttribute(d.fn[cuMemRangeGetAttribute], unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))*C.size_t(unsafe.Sizeof(data[0])), C.CUmem_range_attribute(attribute), C.CUdeviceptr(p), C.size_t(size)))
 }
@@ -399,6 +412,22 @@ func (d *binding) CuMemPoolImportPointer(pool driver.CUmemoryPool, data *driver.
 
 func (d *binding) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, size uint64, s driver.CUstream) (result driver.CUresult) {
 	return driver.CUresult(C.cuMemcpyAsync(d.fn[cuMemcpyAsync], C.CUdeviceptr(dst), C.CUdeviceptr(src), C.size_t(size), C.CUstream(s)))
+}
+
+func (d *binding) CuMemcpyBatchAsync(dsts []driver.CUdeviceptr, srcs []driver.CUdeviceptr, sizes []uint64, attrs []driver.CUmemcpyAttributes, first []uint64, s driver.CUstream) (result driver.CUresult) {
+	if len(dsts) != len(srcs) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	if len(dsts) != len(sizes) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	if len(attrs) != len(first) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	return driver.CUresult(C.cuMemcpyBatchAsync(d.fn[cuMemcpyBatchAsync], (*C.CUdeviceptr)(unsafe.Pointer(unsafe.SliceData(dsts))), (*C.CUdeviceptr)(unsafe.Pointer(unsafe.SliceData(srcs))), (*C.size_t)(unsafe.Pointer(unsafe.SliceData(sizes))), C.size_t(len(sizes)), (*C.CUmemcpyAttributes)(unsafe.Pointer(unsafe.SliceData(attrs))), (*C.size_t)(unsafe.Pointer(unsafe.SliceData(first))), C.size_t(len(first)), C.CUstream(s)))
 }
 
 func (d *binding) CuMemcpy3DAsync(params *driver.CUDA_MEMCPY3D, s driver.CUstream) (result driver.CUresult) {

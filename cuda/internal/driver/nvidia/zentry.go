@@ -80,6 +80,7 @@ const (
 	cuMemHostUnregister
 	cuMemAdvise
 	cuMemPrefetchAsync
+	cuMemPrefetchBatchAsync
 	cuMemRangeGetAttribute
 	cuDeviceGetDefaultMemPool
 	cuMemPoolCreate
@@ -94,6 +95,7 @@ const (
 	cuMemPoolExportPointer
 	cuMemPoolImportPointer
 	cuMemcpyAsync
+	cuMemcpyBatchAsync
 	cuMemcpy3DAsync
 	cuMemsetD8Async
 	cuMemsetD16Async
@@ -255,6 +257,7 @@ var entries = [entryCount]entry{
 	cuMemHostUnregister:                {"cuMemHostUnregister", 4000, "", required},
 	cuMemAdvise:                        {"cuMemAdvise", 12020, "_v2", required},
 	cuMemPrefetchAsync:                 {"cuMemPrefetchAsync", 12020, "_v2", required},
+	cuMemPrefetchBatchAsync:            {"cuMemPrefetchBatchAsync", 13000, "", optional},
 	cuMemRangeGetAttribute:             {"cuMemRangeGetAttribute", 8000, "", required},
 	cuDeviceGetDefaultMemPool:          {"cuDeviceGetDefaultMemPool", 11020, "", required},
 	cuMemPoolCreate:                    {"cuMemPoolCreate", 11020, "", required},
@@ -269,6 +272,7 @@ var entries = [entryCount]entry{
 	cuMemPoolExportPointer:             {"cuMemPoolExportPointer", 11020, "", optional},
 	cuMemPoolImportPointer:             {"cuMemPoolImportPointer", 11020, "", optional},
 	cuMemcpyAsync:                      {"cuMemcpyAsync", 4000, "", required},
+	cuMemcpyBatchAsync:                 {"cuMemcpyBatchAsync", 13000, "_v2", optional},
 	cuMemcpy3DAsync:                    {"cuMemcpy3DAsync", 3020, "_v2", required},
 	cuMemsetD8Async:                    {"cuMemsetD8Async", 3020, "", required},
 	cuMemsetD16Async:                   {"cuMemsetD16Async", 3020, "", required},

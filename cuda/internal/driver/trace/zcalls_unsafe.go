@@ -540,6 +540,13 @@ func (d *tracer) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, location 
 	return
 }
 
+func (d *tracer) CuMemPrefetchBatchAsync(ptrs []driver.CUdeviceptr, sizes []uint64, locations []driver.CUmemLocation, first []uint64, flags uint64, s driver.CUstream) (result driver.CUresult) {
+	call := d.begin("cuMemPrefetchBatchAsync", []field{{"ptrs", ptrs}, {"sizes", sizes}, {"locations", locations}, {"first", first}, {"flags", flags}, {"s", s}})
+	result = d.API.CuMemPrefetchBatchAsync(ptrs, sizes, locations, first, flags, s)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuMemRangeGetAttribute(data []int32, attribute driver.CUmem_range_attribute, p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
 	call := d.begin("cuMemRangeGetAttribute", []field{{"data", data}, {"attribute", attribute}, {"p", p}, {"size", size}})
 	result = d.API.CuMemRangeGetAttribute(data, attribute, p, size)
@@ -634,6 +641,13 @@ func (d *tracer) CuMemPoolImportPointer(pool driver.CUmemoryPool, data *driver.C
 func (d *tracer) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, size uint64, s driver.CUstream) (result driver.CUresult) {
 	call := d.begin("cuMemcpyAsync", []field{{"dst", dst}, {"src", src}, {"size", size}, {"s", s}})
 	result = d.API.CuMemcpyAsync(dst, src, size, s)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuMemcpyBatchAsync(dsts []driver.CUdeviceptr, srcs []driver.CUdeviceptr, sizes []uint64, attrs []driver.CUmemcpyAttributes, first []uint64, s driver.CUstream) (result driver.CUresult) {
+	call := d.begin("cuMemcpyBatchAsync", []field{{"dsts", dsts}, {"srcs", srcs}, {"sizes", sizes}, {"attrs", attrs}, {"first", first}, {"s", s}})
+	result = d.API.CuMemcpyBatchAsync(dsts, srcs, sizes, attrs, first, s)
 	call.end(result, []field{})
 	return
 }

@@ -354,6 +354,24 @@ EXPORT CUresult cuIpcOpenEventHandle(handle *e, opaque in)
 	return 0;
 }
 
+typedef struct { int order; location src, dst; unsigned flags; } copy_attributes;
+
+EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, copy_attributes *attrs,
+	size_t *first, size_t attr_count, handle s)
+{
+	note("cuMemcpyBatchAsync %zu: %#llx %#llx %zu, %zu: %d %d %u from %zu, %p", count, (unsigned long long)dsts[count - 1],
+		(unsigned long long)srcs[count - 1], sizes[count - 1], attr_count, attrs[0].order, attrs[0].dst.id, attrs[0].flags, first[0], s);
+	return 0;
+}
+
+EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *ptrs, size_t *sizes, size_t count, location *at, size_t *first, size_t at_count,
+	unsigned long long flags, handle s)
+{
+	note("cuMemPrefetchBatchAsync %zu: %#llx %zu, %zu: %d %d from %zu, %llu %p", count, (unsigned long long)ptrs[count - 1],
+		sizes[count - 1], at_count, at[0].type, at[0].id, first[0], flags, s);
+	return 0;
+}
+
 EXPORT CUresult cuModuleEnumerateFunctions(handle *f, unsigned n, handle m)
 {
 	note("cuModuleEnumerateFunctions %u %p", n, m);

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/fault"
+)
+
+func TestBatchRefusesOverlap(t *testing.T) {
+	for name, tt := range map[string]struct {
+		copies []BatchCopy
+		bad    bool
+	}{
+		"none":                       {nil, false},
+		"apart":                      {[]BatchCopy{{0x1000, 0x2000, 16}, {0x1010, 0x2010, 16}}, false},
+		"one source for two":         {[]BatchCopy{{0x1000, 0x2000, 16}, {0x1010, 0x2000, 16}}, false},
+		"of no bytes":                {[]BatchCopy{{0x1000, 0x2000, 16}, {0x1008, 0x2000, 0}}, false},
+		"one destination for two":    {[]BatchCopy{{0x1000, 0x2000, 16}, {0x100f, 0x3000, 16}}, true},
+		"written by one, then read":  {[]BatchCopy{{0x1000, 0x2000, 16}, {0x3000, 0x1008, 4}}, true},
+		"read by one, then written":  {[]BatchCopy{{0x1000, 0x2000, 16}, {0x2004, 0x3000, 4}}, true},
+		"onto itself":                {[]BatchCopy{{0x1000, 0x1008, 16}}, true},
+		"inside a long source":       {[]BatchCopy{{0x9000, 0x1000, 0x1000}, {0x5000, 0x1004, 4}, {0x1800, 0x6000, 1}}, true},
+		"behind one that ended long": {[]BatchCopy{{0x1000, 0x2000, 0x800}, {0x1900, 0x3000, 4}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := disjoint(tt.copies)
+			require.Equal(t, tt.bad, err != nil, "%v", err)
+		})
+	}
+}
+
+func TestBatchOnEachKindOfDriver(t *testing.T) {
+	for _, missing := range []bool{false, true} {
+		c := openSimulated(t, Options{})
+		s, err := c.NewStream(StreamOptions{})
+		require.NoError(t, err)
+		faults := fault.New(c.drv.api)
+		c.drv.api = faults
+		mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{})
+		require.NoError(t, err)
+		b := allocate(t, mr, 64, s)
+		require.NoError(t, b.Fill(1, 1, s))
+		half, err := b.Slice(0, 8)
+		require.NoError(t, err)
+		require.NoError(t, half.Fill(7, 1, s))
+		require.NoError(t, half.Close())
+		if missing {
+			faults.Fail("CuMemcpyBatchAsync", 1, driver.CUDA_ERROR_NOT_SUPPORTED)
+		}
+		p := b.Ptr()
+		require.NoError(t, MemcpyBatch([]BatchCopy{{p + 32, p, 4}, {p + 40, p + 4, 4}, {p, p, 0}}, false, s))
+		got := make([]byte, 64)
+		require.NoError(t, b.CopyToHost(got, s))
+		require.NoError(t, s.Synchronize())
+		require.Equal(t, []byte{7, 7, 7, 7, 1, 1, 1, 1, 7, 7, 7, 7, 1}, got[32:45])
+		want := 0
+		if missing {
+			want = 2
+		}
+		require.Equal(t, want, faults.Calls("CuMemcpyAsync")-1, "copies one by one")
+		faults.Fail("CuMemcpyBatchAsync", 1, driver.CUDA_ERROR_INVALID_VALUE)
+		require.ErrorIs(t, MemcpyBatch([]BatchCopy{{p + 32, p, 4}, {p + 40, p, 4}}, false, s), ErrorInvalidValue)
+		require.NoError(t, MemcpyBatch(nil, false, s))
+		require.NoError(t, b.Close())
+		require.NoError(t, mr.Close())
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, MemcpyBatch(nil, false, s), ErrClosed)
+	}
+}

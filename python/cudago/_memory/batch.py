@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Copies and prefetches, several in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import _core
+from .buffer import Buffer, _location_number
+
+if TYPE_CHECKING:
+    from ..typing import StreamLike
+    from .device import Device
+
+__all__ = ["copy_batch", "prefetch_batch"]
+
+
+def _pairs(given: Iterable[Any], of: str) -> tuple[list[Any], list[Any]]:
+    firsts: list[Any] = []
+    seconds: list[Any] = []
+    for i, pair in enumerate(given):
+        try:
+            first, second = pair
+        except (TypeError, ValueError):
+            raise TypeError(f"item {i} must be a pair {of}, not {type(pair).__name__}") from None
+        firsts.append(first)
+        seconds.append(second)
+    return firsts, seconds
+
+
+def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None:
+    """Make several copies in one call of the driver.
+
+    Parameters
+    ----------
+    copies : iterable of (dst, src)
+        What `Buffer.copy_from` and `Buffer.copy_to` take: buffers, pointers, contiguous tensors,
+        arrays of the host or of other libraries; the same size on both sides of a copy.
+    stream : Stream
+        Stream that orders the batch: all copies come after what is queued, in any order among
+        themselves.
+
+    Raises
+    ------
+    ValueError
+        If two copies overlap, so that their order would matter, or the sizes of one differ. Nothing
+        has been queued then.
+    CUDAError
+        If the driver refuses a copy; others of the batch may have been queued.
+
+    Notes
+    -----
+    Stream-ordered on `stream`. All memory is kept until the copies have completed. Captured as one
+    memcpy node for each copy, in their order.
+
+    One driver call needs CUDA 13.0 or newer, memory of devices or pinned memory, and a stream other
+    than the legacy default stream; otherwise each copy is a call. With pageable memory it blocks
+    until `stream` has come to the copies, as `Buffer.copy_from` does.
+
+    References
+    ----------
+    ``cuMemcpyBatchAsync``, ``cuMemcpyAsync``
+
+    Examples
+    --------
+    >>> a, b = (device.allocate(64, stream=stream) for _ in range(2))
+    >>> a.fill(3, stream=stream)
+    >>> cudago.copy_batch([(b[:8], a[:8]), (b[32:40], a[8:16])], stream=stream)
+    >>> b.view("u1").numpy(stream=stream)[32]
+    np.uint8(3)
+    """
+    dsts, srcs = _pairs(copies, "(dst, src)")
+    _core._copy_batch(stream, dsts, srcs)
+
+
+def prefetch_batch(
+    prefetches: Iterable[tuple[Buffer, Device | Literal["host"]]], *, stream: StreamLike
+) -> None:
+    """Move several ranges of managed memory to where they will be used next, in one call.
+
+    Parameters
+    ----------
+    prefetches : iterable of (buffer, location)
+        A buffer of managed memory, and a `Device` or "host".
+    stream : Stream
+        Stream that orders the moves; among themselves they have no order.
+
+    Raises
+    ------
+    TypeError
+        If a buffer is not managed memory.
+    UnsupportedError
+        If a device cannot use managed memory concurrently with the host.
+
+    See Also
+    --------
+    Buffer.prefetch : Moves one.
+
+    Notes
+    -----
+    Stream-ordered on `stream`. Not allowed while `stream` is capturing. On drivers before CUDA 13.0
+    and on the legacy default stream, each prefetch is a call.
+
+    References
+    ----------
+    ``cuMemPrefetchBatchAsync``, ``cuMemPrefetchAsync``
+
+    Examples
+    --------
+    >>> resource = cudago.ManagedMemoryResource(device)
+    >>> a, b = resource.allocate(1 << 16), resource.allocate(1 << 16)
+    >>> cudago.prefetch_batch([(a, device), (b, "host")], stream=stream)
+    >>> a.last_prefetch_location == device, b.last_prefetch_location
+    (True, 'host')
+    """
+    buffers, locations = _pairs(prefetches, "(buffer, location)")
+    for buffer in buffers:
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"a prefetch is of a Buffer, not {type(buffer).__name__}")
+        buffer._need_managed()
+    _core._prefetch_batch(stream, buffers, [_location_number(x, "location") for x in locations])
