@@ -36,6 +36,7 @@ static QUIET int is_managed(const OperandObject *o) {
 static QUIET const char *unfit(const OperandObject *o) {
     if (o->pageable) return "pageable host memory";
     if (is_managed(o)) return "managed memory";
+    if (o->cell->flags & CUDAGO_CELL_POOLED) return "a memory pool"; /* a guess: of pools of device memory it was seen */
     switch (o->cell->kind) {
     case CUDAGO_CELL_DEVICE:
     case CUDAGO_CELL_PINNED:

@@ -15,6 +15,7 @@ static PyMethodDef functions[] = {
     {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},
     {"_resource_default_pool", cudago_resource_default_pool, METH_VARARGS, NULL},
     {"_resource_pool", cudago_resource_pool, METH_VARARGS, NULL},
+    {"_resource_host_pool", cudago_resource_host_pool, METH_VARARGS, NULL},
     {"_resource_pinned", cudago_resource_pinned, METH_O, NULL},
     {"_resource_managed", cudago_resource_managed, METH_VARARGS, NULL},
     {"_resource_python", cudago_resource_python, METH_O, NULL},

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import count
+from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
@@ -105,8 +106,16 @@ _REUSE = (
     "reuse_allow_internal_dependencies",
 )
 # For the summary, with numbers in the order of creation; 0 is a device's default pool.
-_pools: WeakKeyDictionary[DeviceMemoryResource, int] = WeakKeyDictionary()
+_pools: WeakKeyDictionary[_Pooled, int] = WeakKeyDictionary()
 _numbers = count(1)
+
+
+def _options(pool: object) -> PoolOptions:
+    from .pool import PoolOptions
+
+    if not isinstance(pool, PoolOptions):
+        raise TypeError(f"pool must be PoolOptions, not {type(pool).__name__}")
+    return pool
 
 
 def _check_sizes(options: PoolOptions) -> None:
@@ -116,56 +125,29 @@ def _check_sizes(options: PoolOptions) -> None:
             raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
 
 
-def _set_reuse(resource: DeviceMemoryResource, options: PoolOptions) -> None:
+def _sizes(options: PoolOptions) -> tuple[int, int]:
+    """Return the release threshold and the maximum size as the native module takes them."""
+    _check_sizes(options)
+    keep = _ALL if options.release_threshold is None else options.release_threshold
+    return keep, options.max_size or 0
+
+
+def _set_reuse(resource: _Pooled, options: PoolOptions) -> None:
     for i, name in enumerate(_REUSE, 1):
         resource._set_stat(_THRESHOLD + i, bool(getattr(options, name)))
 
 
-class DeviceMemoryResource(MemoryResource):
-    """Device memory from a pool, allocated and freed in stream order.
-
-    Parameters
-    ----------
-    device : Device
-        The device.
-    pool : PoolOptions, optional
-        Creates a new pool with these options; by default the device's default pool is used, which
-        other libraries may use too.
-
-    References
-    ----------
-    ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
-
-    Examples
-    --------
-    >>> options = cudago.PoolOptions(release_threshold=1 << 20)
-    >>> pool = cudago.DeviceMemoryResource(device, pool=options)
-    >>> pool.allocate(1024, stream=stream).size
-    1024
-    """
+class _Pooled(MemoryResource):
+    """What resources with a pool have."""
 
     __slots__ = ("_max_size",)
     _max_size: int | None
 
-    if TYPE_CHECKING:
-        # Device memory needs a stream, which other resources do without.
-        def allocate(  # type: ignore[override]
-            self, size: SupportsIndex, /, *, stream: StreamLike
-        ) -> Buffer: ...
-
-    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
-        """Create the resource, or another object over the device's default pool."""
-        if pool is None:
-            made = _core._resource_default_pool(cls, device)
-            made._max_size = None
-        else:
-            _check_sizes(pool)
-            keep = _ALL if pool.release_threshold is None else pool.release_threshold
-            made = _core._resource_pool(cls, device, keep, pool.max_size or 0)
-            made._max_size = pool.max_size or None
-            _set_reuse(made, pool)
-        _pools[made] = 0 if pool is None else next(_numbers)
-        return made
+    def _has(self, pool: PoolOptions) -> None:
+        """Hear of the options of its own pool, which was made now."""
+        self._max_size = pool.max_size or None
+        _set_reuse(self, pool)
+        _pools[self] = next(_numbers)
 
     @property
     def options(self) -> PoolOptions:
@@ -222,26 +204,6 @@ class DeviceMemoryResource(MemoryResource):
 
         return PoolStatistics(*(self._stat(i) for i in range(4)))
 
-    @property
-    def peer_accessible_by(self) -> frozenset[Device]:
-        """Other devices whose kernels can access the memory. Can be set, from any iterable of them.
-
-        Access covers all memory of the pool, past and future, and a shared pool shares it. When
-        access is removed, no work that uses it may be pending. Setting raises a `ValueError` for
-        the resource's own device, which always has access, and a `CUDAError` for a device that
-        cannot access the memory.
-        """
-        return frozenset(device_at(i) for i in self._peers())
-
-    @peer_accessible_by.setter
-    def peer_accessible_by(self, value: Iterable[Device]) -> None:
-        wanted = _peers(value, self.device, "peer_accessible_by")
-        known = self.peer_accessible_by
-        for peer in sorted(wanted - known, key=lambda d: d.ordinal):
-            self._set_peer(peer, True)
-        for peer in sorted(known - wanted, key=lambda d: d.ordinal):
-            self._set_peer(peer, False)
-
     def trim(self, keep: int = 0) -> None:
         """Return unused memory of the pool to the device.
 
@@ -270,54 +232,163 @@ class DeviceMemoryResource(MemoryResource):
         self._trim(keep)
 
 
-class PinnedMemoryResource(MemoryResource):
+class DeviceMemoryResource(_Pooled):
+    """Device memory from a pool, allocated and freed in stream order.
+
+    Parameters
+    ----------
+    device : Device
+        The device.
+    pool : PoolOptions, optional
+        Creates a new pool with these options; by default the device's default pool is used, which
+        other libraries may use too.
+
+    References
+    ----------
+    ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
+
+    Examples
+    --------
+    >>> options = cudago.PoolOptions(release_threshold=1 << 20)
+    >>> pool = cudago.DeviceMemoryResource(device, pool=options)
+    >>> pool.allocate(1024, stream=stream).size
+    1024
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        # Device memory needs a stream, which other resources do without.
+        def allocate(  # type: ignore[override]
+            self, size: SupportsIndex, /, *, stream: StreamLike
+        ) -> Buffer: ...
+
+    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
+        """Create the resource, or another object over the device's default pool."""
+        if pool is None:
+            made = _core._resource_default_pool(cls, device)
+            made._max_size = None
+            _pools[made] = 0
+            return made
+        made = _core._resource_pool(cls, device, *_sizes(pool))
+        made._has(pool)
+        return made
+
+    @property
+    def peer_accessible_by(self) -> frozenset[Device]:
+        """Other devices whose kernels can access the memory. Can be set, from any iterable of them.
+
+        Access covers all memory of the pool, past and future, and a shared pool shares it. When
+        access is removed, no work that uses it may be pending. Setting raises a `ValueError` for
+        the resource's own device, which always has access, and a `CUDAError` for a device that
+        cannot access the memory.
+        """
+        return frozenset(device_at(i) for i in self._peers())
+
+    @peer_accessible_by.setter
+    def peer_accessible_by(self, value: Iterable[Device]) -> None:
+        wanted = _peers(value, self.device, "peer_accessible_by")
+        known = self.peer_accessible_by
+        for peer in sorted(wanted - known, key=lambda d: d.ordinal):
+            self._set_peer(peer, True)
+        for peer in sorted(known - wanted, key=lambda d: d.ordinal):
+            self._set_peer(peer, False)
+
+
+class PinnedMemoryResource(_Pooled):
     """Page-locked host memory, which devices access directly.
 
     Its buffers support Python's buffer protocol: ``numpy.frombuffer(buf, dtype)`` copies nothing.
 
+    Parameters
+    ----------
+    pool : PoolOptions, optional
+        Creates a pool with these options: memory is then allocated and freed in stream order,
+        which takes microseconds. By default each allocation is page-locked by itself.
+    device : Device, optional
+        Device whose streams order the memory of a pool; by default device 0. Kernels on every
+        device can access it.
+    numa : int, optional
+        NUMA node of the host that a pool takes memory of; by default any.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no pools of host memory, or its driver is older than CUDA 13.0; 12.9 has
+        those on a NUMA node.
+
     Notes
     -----
     Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
-    first. Allocating blocks; freeing happens on a background thread.
+    first; memory of a pool is not there for the host before that either. Without a pool, allocating
+    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
+    capturing, and `Stream.write_value` does not take its memory.
 
     References
     ----------
-    ``cuMemHostAlloc``
+    ``cuMemHostAlloc``, ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
 
     Examples
     --------
     >>> memoryview(cudago.PinnedMemoryResource().allocate(4)).nbytes
     4
+    >>> if device.properties.host_memory_pools_supported:
+    ...     pool = cudago.PinnedMemoryResource(pool=cudago.PoolOptions())
+    ...     buffer = pool.allocate(4, stream=stream)
     """
 
     __slots__ = ()
 
-    def __new__(cls) -> PinnedMemoryResource:
+    def __new__(
+        cls,
+        *,
+        pool: PoolOptions | None = None,
+        device: Device | None = None,
+        numa: int | None = None,
+    ) -> PinnedMemoryResource:
         """Create the resource."""
-        return _core._resource_pinned(cls)
+        if pool is None:
+            if device is not None or numa is not None:
+                raise TypeError("device and numa are of a pool: pass pool=PoolOptions() too")
+            alone = _core._resource_pinned(cls)
+            alone._max_size = None
+            return alone
+        if numa is not None and not 0 <= index(numa) < 1 << 31:
+            raise ValueError(f"numa must be the number of a node, got {numa}")
+        sizes = _sizes(_options(pool))
+        on = device_at() if device is None else device
+        node = -1 if numa is None else index(numa)
+        made = _core._resource_host_pool(cls, on, *sizes, False, node)
+        made._has(pool)
+        return made
 
 
-class ManagedMemoryResource(MemoryResource):
+class ManagedMemoryResource(_Pooled):
     """Memory that the host and the device use at the same address; the driver moves it.
 
     Parameters
     ----------
     device : Device
         The device in whose context the memory is allocated.
+    pool : PoolOptions, optional
+        Creates a pool with these options, which cannot limit the size: memory is then allocated and
+        freed in the order of streams of `device`. By default each allocation is made by itself.
 
     Raises
     ------
     UnsupportedError
-        If the device has no managed memory.
+        If the device has no managed memory; of a pool, if the driver is older than CUDA 13.0.
 
     Notes
     -----
     Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
-    first. Allocating blocks; freeing happens on a background thread.
+    first; memory of a pool is not there for the host before that either. Without a pool, allocating
+    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
+    capturing.
 
     References
     ----------
-    ``cuMemAllocManaged``
+    ``cuMemAllocManaged``, ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
 
     Examples
     --------
@@ -330,9 +401,18 @@ class ManagedMemoryResource(MemoryResource):
 
     __slots__ = ()
 
-    def __new__(cls, device: Device) -> ManagedMemoryResource:
+    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> ManagedMemoryResource:
         """Create the resource."""
-        return _core._resource_managed(cls, device)
+        if pool is None:
+            alone = _core._resource_managed(cls, device)
+            alone._max_size = None
+            return alone
+        sizes = _sizes(_options(pool))
+        if sizes[1]:
+            raise ValueError(f"max_size cannot be set for managed memory, got {pool.max_size}")
+        made = _core._resource_host_pool(cls, device, *sizes, True, -1)
+        made._has(pool)
+        return made
 
 
 class VirtualMemoryResource(MemoryResource):

@@ -17,7 +17,8 @@ const poolGranule = 2 << 20
 // pool is a stream-ordered allocator. It does the accounting only: a device
 // address is never used twice, so what it would reuse is a number of bytes.
 type pool struct {
-	dev    *device
+	dev    *device // of a pool of host memory: the first, whose reset ends it
+	kind   memoryKind
 	handle driver.CUmemoryPool
 	limit  uint64 // most bytes in use; 0: the device's memory
 	access *memory.Permission
@@ -35,7 +36,7 @@ type pool struct {
 }
 
 func newPool(dev *device, limit uint64) *pool {
-	return &pool{dev: dev, limit: limit, access: memory.NewPermission("cuMemPoolSetAccess"), reuse: defaultReuse()}
+	return &pool{dev: dev, kind: memPool, limit: limit, access: memory.NewPermission("cuMemPoolSetAccess"), reuse: defaultReuse()}
 }
 
 func defaultReuse() map[driver.CUmemPool_attribute]uint64 {
@@ -103,6 +104,9 @@ func (p *pool) trimToThreshold() {
 func (p *pool) reserve(n uint64) {
 	p.reserved = n
 	p.reservedHigh = max(p.reservedHigh, n)
+	if p.kind != memPool { // it takes none of the device's memory
+		return
+	}
 	slack := int64(p.reserved) - int64(p.used)
 	p.dev.poolSlack.Add(slack - p.slack)
 	p.slack = slack
@@ -143,6 +147,9 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 	if size == 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	if s.capture.Load() != nil && p.kind != memPool { // a guess: cuda.h does not say what a node would be
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
 	if s.capture.Load() != nil {
 		return d.captureAlloc(s, size, p)
 	}
@@ -151,6 +158,9 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 	}
 	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
 		return 0, r
+	}
+	if p.kind != memPool {
+		return d.allocateHostPooled(s.ctx, size, p)
 	}
 	a := &allocation{kind: memPool, pool: p}
 	r := d.allocatePooled(s.ctx, size, a)
@@ -183,7 +193,7 @@ func (d *simulator) CuMemAllocFromPoolAsync(size uint64, h driver.CUmemoryPool, 
 		return 0, r
 	}
 	p := d.pools.get(h)
-	if p == nil || p.dev != s.ctx.dev {
+	if p == nil || p.kind == memPool && p.dev != s.ctx.dev {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	return d.allocFromPool(size, p, s)
@@ -196,7 +206,7 @@ func (d *simulator) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driv
 	}
 	s.behindOwn()
 	a := d.space.start(p)
-	if a == nil || a.kind != memPool && a.kind != memGraph {
+	if a == nil || a.pool == nil && a.kind != memGraph {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if s.capture.Load() != nil {
@@ -230,20 +240,20 @@ func (d *simulator) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (driver.CUmem
 	return v.defaultPool.handle, r
 }
 
-// CuMemPoolCreate makes a pool of device memory that is not shared with other
-// processes.
+// CuMemPoolCreate makes a pool of device memory, of host memory or of managed
+// memory, that is not shared with other processes.
 func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemoryPool, driver.CUresult) {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	const pinned, onDevice = 1, 1 // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
-	if props == nil || props.AllocType != pinned {
+	if props == nil {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if props.LocationType != onDevice || props.HandleTypes != 0 {
-		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	kind, at, r := poolKind(props)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
 	}
-	dev, r := d.device(driver.CUdevice(props.LocationID))
+	dev, r := d.device(driver.CUdevice(at))
 	if r == driver.CUDA_ERROR_INVALID_DEVICE {
 		r = driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -251,6 +261,7 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 		return 0, r
 	}
 	p := newPool(dev, props.MaxSize)
+	p.kind = kind
 	p.handle = d.pools.add(p)
 	dev.poolsMu.Lock()
 	defer dev.poolsMu.Unlock()

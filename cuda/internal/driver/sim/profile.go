@@ -107,6 +107,7 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:                    1,
 		driver.CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED:  1,
 		driver.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:                1,
+		driver.CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:           1,
 		driver.CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:             1,
 		driver.CU_DEVICE_ATTRIBUTE_NUMA_ID:                               -1,
 		driver.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:                          -1,
