@@ -70,6 +70,8 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"new stream":          func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
 		"new event":           func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
 		"new pool":            func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
+		"new pinned pool":     func() (io.Closer, error) { return NewPinnedPool(c.dev, PoolOptions{}, nil) },
+		"new managed pool":    func() (io.Closer, error) { return NewManagedPool(c.dev, PoolOptions{}) },
 		"allocate":            func() (io.Closer, error) { return mr.Allocate(16, s) },
 		"allocate pinned":     func() (io.Closer, error) { return pinned.Allocate(16, s) },
 		"register host":       func() (io.Closer, error) { return c.RegisterHost(HostRegistration{Ptr: f.host, Size: 64}) },

@@ -63,6 +63,7 @@ type PoolOptions struct {
 // stream-ordered.
 type DeviceMemoryResource struct {
 	ctx    *Context
+	kind   MemoryKind
 	pool   driver.CUmemoryPool
 	owned  bool
 	uses   uses
@@ -90,7 +91,7 @@ func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
 	if err != nil {
 		return nil, err
 	}
-	mr := &DeviceMemoryResource{ctx: c, pool: pool}
+	mr := &DeviceMemoryResource{ctx: c, kind: DeviceMemory, pool: pool}
 	mr.held.init()
 	threshold, err := mr.attribute(driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
 	if err != nil {
@@ -113,12 +114,18 @@ func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
 //
 // Lifetime: the caller must Close it.
 func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, error) {
+	return newPool(d, DeviceMemory, o, &driver.CUmemPoolProps{
+		AllocType: int32(driver.CU_MEM_ALLOCATION_TYPE_PINNED), LocationType: int32(driver.CU_MEM_LOCATION_TYPE_DEVICE),
+		LocationID: int32(d.ordinal), MaxSize: o.MaxSize,
+	})
+}
+
+func newPool(d *Device, kind MemoryKind, o PoolOptions, props *driver.CUmemPoolProps) (*DeviceMemoryResource, error) {
 	c, err := d.Context()
 	if err != nil {
 		return nil, err
 	}
-	props := &driver.CUmemPoolProps{AllocType: 1, LocationType: 1, LocationID: int32(d.ordinal), MaxSize: o.MaxSize}
-	mr := &DeviceMemoryResource{ctx: c, owned: true}
+	mr := &DeviceMemoryResource{ctx: c, kind: kind, owned: true}
 	if o.Shareable {
 		if err := mr.share(props); err != nil {
 			return nil, err
@@ -143,8 +150,9 @@ func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, e
 	return mr, nil
 }
 
-// Kind returns [DeviceMemory].
-func (mr *DeviceMemoryResource) Kind() MemoryKind { return DeviceMemory }
+// Kind returns where the pool's memory is: [DeviceMemory], unless
+// [NewPinnedPool] or [NewManagedPool] made it.
+func (mr *DeviceMemoryResource) Kind() MemoryKind { return mr.kind }
 
 // Device returns the device whose memory the pool holds.
 func (mr *DeviceMemoryResource) Device() *Device { return mr.ctx.dev }
@@ -224,7 +232,7 @@ func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, err
 	if !mr.held.retain() {
 		return nil, &ClosedError{"memory resource"}
 	}
-	a := &allocation{ctx: mr.ctx, kind: DeviceMemory, base: ptr, size: size, resource: mr, free: mr.free}
+	a := &allocation{ctx: mr.ctx, kind: mr.kind, base: ptr, size: size, resource: mr, free: mr.free}
 	if err := a.useStream(s); err != nil {
 		mr.release()
 		return nil, err

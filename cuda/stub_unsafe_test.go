@@ -54,7 +54,7 @@ func newStub() *stub {
 			driver.CUdevice_attribute(ComputeCapabilityMajor): 7, driver.CUdevice_attribute(ComputeCapabilityMinor): 5,
 			driver.CUdevice_attribute(CooperativeLaunch): 1, driver.CUdevice_attribute(ManagedMemory): 1,
 			driver.CUdevice_attribute(HostRegisterSupported): 1, driver.CUdevice_attribute(ReadOnlyHostRegisterSupported): 1,
-			driver.CUdevice_attribute(ConcurrentManagedAccess): 1,
+			driver.CUdevice_attribute(ConcurrentManagedAccess): 1, driver.CUdevice_attribute(HostMemoryPoolsSupported): 1,
 		},
 		ready: true,
 	}

@@ -36,7 +36,8 @@ static QUIET int is_managed(const OperandObject *o) {
 static QUIET const char *unfit(const OperandObject *o) {
     if (o->pageable) return "pageable host memory";
     if (is_managed(o)) return "managed memory";
-    if (o->cell->flags & CUDAGO_CELL_IMPORTED) return "a memory pool";
+    /* Of pools of host memory that is a guess; of those of device memory it was seen. */
+    if (o->cell->flags & (CUDAGO_CELL_IMPORTED | CUDAGO_CELL_POOLED)) return "a memory pool";
     switch (o->cell->kind) {
     case CUDAGO_CELL_DEVICE:
     case CUDAGO_CELL_PINNED:

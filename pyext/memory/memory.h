@@ -36,6 +36,9 @@ enum { RESOURCE_POOL = 0,
        RESOURCE_VIRTUAL = 3,
        RESOURCE_PYTHON = 4,
        RESOURCE_IMPORTED = 9 };
+enum { SPACE_DEVICE,
+       SPACE_PINNED,
+       SPACE_MANAGED }; /* what a pool's memory is; _memory/resource.py has the same numbers */
 
 /* reclaim.c, after an allocation has failed. cudago_reclaim clears the exception, waits for the releases under way and
  * trims the pools: 1 if the allocation is to be tried again, 0 if this must not be done now and the exception stays, -1
@@ -73,6 +76,7 @@ typedef struct {
     PyObject *weak;
     uint64_t id;
     uintptr_t pool; /* CUmemoryPool of a pool resource */
+    int32_t space;  /* of a pool resource: SPACE_... */
     cudago_pool *held; /* of a pool resource */
     int32_t kind, device, closed;
     int32_t host_visible; /* the driver's device memory has an address for the host */
@@ -92,8 +96,13 @@ typedef struct {
     cudago_uses uses;      /* on other streams: the free waits for them, as does whoever is given the memory */
     uint64_t resource;     /* Go's handle of the memory resource, which may be closed */
     cudago_pool *held;     /* NULL if the memory is of no pool of ours */
+    int32_t home;          /* of CUDAGO_CELL_POOLED: the device whose reset would unmap it */
     uint64_t ordered, settled; /* marks of its stream up to which the legacy default stream and the host come after it */
 } cudago_pool_cell;
+
+/* A cudago_pool_cell of CUDAGO_CELL_PINNED or CUDAGO_CELL_MANAGED: memory of a pool that the host can read. Host memory of
+ * other kinds belongs to no stream. */
+enum { CUDAGO_CELL_POOLED = 1u << 18 };
 
 /* Fills in a new cell, which retains the stream; visible as cudagoHostVisible says. */
 QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, int visible, uint64_t ptr, uint64_t size, cudago_stream *s);
@@ -153,12 +162,12 @@ typedef struct {
 
 /* Memory that processes share: ipc.c. An exported allocation is freed after those who imported it have let go. An imported
  * one is a cudago_virtual_cell that does not grow, though it is memory of a pool. */
-enum { CUDAGO_CELL_EXPORTED = 1u << 18,
-       CUDAGO_CELL_IMPORTED = 1u << 19 };
+enum { CUDAGO_CELL_EXPORTED = 1u << 19,
+       CUDAGO_CELL_IMPORTED = 1u << 20 };
 
-/* Is the cell a cudago_pool_cell, or does it begin like one? Then it is device memory and has a stream. */
+/* Is the cell a cudago_pool_cell, or does it begin like one? Then it has a stream. */
 static inline QUIET int cudago_cell_has_stream(const cudago_cell *cell) {
-    return cell->kind == CUDAGO_CELL_POOL || cell->kind == CUDAGO_CELL_DEVICE;
+    return cell->kind == CUDAGO_CELL_POOL || cell->kind == CUDAGO_CELL_DEVICE || cell->flags & CUDAGO_CELL_POOLED;
 }
 
 /* Is it device memory that belongs to no stream, and was found, not allocated? Then it is a cudago_go_cell. */
@@ -168,7 +177,7 @@ static inline QUIET int cudago_cell_looked_up(const cudago_cell *cell) {
 
 /* Is it device memory? Simulated memory has a host address too, but a program that used it would fail on a GPU. */
 static inline QUIET int cudago_cell_on_device(const cudago_cell *cell) {
-    return cudago_cell_has_stream(cell) || cudago_cell_looked_up(cell);
+    return (cudago_cell_has_stream(cell) && !(cell->flags & CUDAGO_CELL_POOLED)) || cudago_cell_looked_up(cell);
 }
 
 QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);
@@ -291,6 +300,7 @@ uint64_t cudagoHostAddress(int32_t ordinal, uint64_t ptr);
 PyObject *cudago_device_new(PyObject *module, PyObject *ordinal);
 PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args);
 PyObject *cudago_resource_pool(PyObject *module, PyObject *args);
+PyObject *cudago_resource_host_pool(PyObject *module, PyObject *args);
 PyObject *cudago_resource_pinned(PyObject *module, PyObject *cls);
 PyObject *cudago_resource_managed(PyObject *module, PyObject *args);
 PyObject *cudago_resource_virtual(PyObject *module, PyObject *args);

@@ -154,7 +154,7 @@ static QUIET uintptr_t context_of_cell(const cudago_cell *cell) {
 }
 
 int cudago_cell_order(cudago_cell *cell, intptr_t consumer) {
-    int ours = cudago_cell_on_device(cell);
+    int ours = cudago_cell_on_device(cell) || cudago_cell_has_stream(cell);
     if (cudago_cell_now(cell, "memory")) return -1;
     if (ours) {
         int r = consumer ? order_consumer(cell, context_of_cell(cell), (uintptr_t)consumer) : order_host(cell);

@@ -49,6 +49,7 @@ QUIET void cudago_pool_cell_forget(cudago_pool_cell *c) {
     if (!cudago_forked) cudago_uses_free(&c->uses);
     if (!cudago_forked) cudago_stream_release(c->stream);
     if (c->held && !cudago_forked) cudago_pool_let_go(c->held);
+    if (c->cell.flags & CUDAGO_CELL_POOLED) cudago_host_allocations[c->home]--;
     free(c);
 }
 
@@ -164,7 +165,7 @@ static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c,
     c->resource = self->id;
     c->held = self->held;
     if (c->held) c->held->holders++;
-    return cudago_pool_cell_fill(c, self->device, self->host_visible, ptr, size, s);
+    return cudago_pool_cell_fill(c, self->home, self->host_visible && !self->space, ptr, size, s);
 }
 
 QUIET uint64_t cudago_resource_now(ResourceObject *self) {
@@ -191,9 +192,31 @@ static QUIET cudago_pool_cell *pool_cell(void) {
     return c;
 }
 
+/* Memory that the host can read: at its own address, on both drivers. */
+static QUIET cudago_cell *make_pooled(ResourceObject *self, cudago_pool_cell *c) {
+    int managed = self->space == SPACE_MANAGED;
+    c->cell.flags |= CUDAGO_CELL_POOLED;
+    c->home = self->home;
+    cudago_host_allocations[self->home]++;
+    c->cell.device_type = self->host_visible ? kDLCPU : managed ? kDLCUDAManaged
+                                                                : kDLCUDAHost;
+    c->cell.device_id = 0;
+    c->cell.ordinal = self->device;
+    c->cell.class = cudago_exports_class(self->home);
+    c->cell.host = c->cell.ptr;
+    return &c->cell;
+}
+
+static int refuse_capture_of_pooled(void) {
+    PyErr_SetString(PyExc_ValueError, "memory of a pool that the host can read cannot be allocated on a stream that is capturing: "
+                                      "allocate it before the capture, or on another stream");
+    return -1;
+}
+
 static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, StreamObject *stream) {
     cudago_stream *s = may_allocate(self, stream);
     int capturing = s ? cudago_capturing(s) : -1;
+    if (capturing > 0 && self->space) return refuse_capture_of_pooled(), NULL;
     if (capturing < 0) return NULL;
     if (capturing && size) return cudago_captured_allocate(self, size, s);
     cudago_pool_cell *c = pool_cell();
@@ -210,12 +233,15 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
         if (r) {
             free(c);
             cudago_status st = {0};
-            cudagoAllocError(self->device, size, r, &st);
+            cudagoAllocError(self->home, size, r, &st);
             return cudago_raise(&st), NULL;
         }
     }
-    cudago_cell_init(&c->cell, CUDAGO_CELL_POOL, release_pool);
-    return device_cell(self, c, ptr, size, s);
+    uint32_t kind = self->space == SPACE_MANAGED ? CUDAGO_CELL_MANAGED : self->space ? CUDAGO_CELL_PINNED
+                                                                                     : CUDAGO_CELL_POOL;
+    cudago_cell_init(&c->cell, kind, release_pool);
+    device_cell(self, c, ptr, size, s);
+    return self->space ? make_pooled(self, c) : &c->cell;
 }
 
 /* Makes a cuda.Buffer of size bytes; returns 0 if there is none, with an exception unless size is 0. */
@@ -342,8 +368,9 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "an imported pool allocates nothing: only the process that created it can");
     } else if ((pool || virtual) && !stream) {
         PyErr_SetString(PyExc_TypeError, "allocate() needs stream=: device memory is allocated in a stream's order");
-    } else if (stream && self->device >= 0 && stream->device != self->device) {
-        PyErr_Format(PyExc_ValueError, "the memory is on device %d, the stream on device %d", self->device, stream->device);
+    } else if (stream && (pool || self->device >= 0) && stream->device != self->home) {
+        PyErr_Format(PyExc_ValueError, pool && self->device < 0 ? "the memory is ordered by streams of device %d, the stream is on device %d" : "the memory is on device %d, the stream on device %d",
+                     self->home, stream->device);
     } else {
         cudago_note_site();
         if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;

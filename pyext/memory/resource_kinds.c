@@ -13,6 +13,7 @@ typedef struct {
     int32_t home, host_visible;
     uint32_t generation;
     uintptr_t pool;
+    int32_t space; /* of a pool: SPACE_... */
     uint64_t id; /* Go's handle */
     cudago_status st;
 } making;
@@ -48,6 +49,7 @@ static PyObject *making_end(making *m) {
     self->id = m->id;
     self->kind = m->kind;
     self->pool = m->pool;
+    self->space = m->space;
     self->device = m->device;
     self->home = m->home;
     self->generation = m->generation;
@@ -107,6 +109,23 @@ PyObject *cudago_resource_imported(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOii", &m.cls, &device, &pool, &leases) || making_begin(&m, device)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     m.id = cudagoResourceImported(m.home, pool, leases, &m.st);
+    Py_END_ALLOW_THREADS
+    return making_end(&m);
+}
+
+/* _resource_host_pool(cls, device, release_threshold, max_size, managed, numa): numa is -1 for any node */
+PyObject *cudago_resource_host_pool(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    making m = {.kind = RESOURCE_POOL};
+    PyObject *device;
+    long long threshold, max_size;
+    int managed, numa;
+    if (!PyArg_ParseTuple(args, "OOLLpi", &m.cls, &device, &threshold, &max_size, &managed, &numa) || making_begin(&m, device)) return NULL;
+    m.space = managed ? SPACE_MANAGED : SPACE_PINNED;
+    if (!managed) m.device = -1;
+    Py_BEGIN_ALLOW_THREADS
+    m.id = cudagoResourceHostPool(m.home, (uint64_t)threshold, (uint64_t)max_size, managed, numa, &m.pool, &m.st);
     Py_END_ALLOW_THREADS
     return making_end(&m);
 }

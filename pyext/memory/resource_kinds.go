@@ -56,6 +56,28 @@ func cudagoResourcePool(ordinal C.int32_t, threshold, maxSize C.uint64_t, shared
 	})
 }
 
+// cudagoResourceHostPool makes a pool of pinned or of managed memory; numa -1
+// means any node.
+//
+//export cudagoResourceHostPool
+func cudagoResourceHostPool(
+	ordinal C.int32_t, threshold, maxSize C.uint64_t, managed, numa C.int, pool *C.uintptr_t, st *C.cudago_status,
+) C.uint64_t {
+	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
+		keep := uint64(threshold)
+		o := cuda.PoolOptions{MaxSize: uint64(maxSize), ReleaseThreshold: &keep}
+		if managed != 0 {
+			return overPool(pool)(cuda.NewManagedPool(dev, o))
+		}
+		var node *int
+		if numa >= 0 {
+			n := int(numa)
+			node = &n
+		}
+		return overPool(pool)(cuda.NewPinnedPool(dev, o, node))
+	})
+}
+
 func overPool(handle *C.uintptr_t) func(*cuda.DeviceMemoryResource, error) (resource, error) {
 	return func(mr *cuda.DeviceMemoryResource, err error) (resource, error) {
 		if err != nil {

@@ -19,6 +19,7 @@ static PyMethodDef functions[] = {
     {"_prefetch_batch", METHOD(cudago_prefetch_batch), METH_FASTCALL, NULL},
     {"_resource_default_pool", cudago_resource_default_pool, METH_VARARGS, NULL},
     {"_resource_pool", cudago_resource_pool, METH_VARARGS, NULL},
+    {"_resource_host_pool", cudago_resource_host_pool, METH_VARARGS, NULL},
     {"_resource_pinned", cudago_resource_pinned, METH_O, NULL},
     {"_resource_imported", cudago_resource_imported, METH_VARARGS, NULL},
     {"_resource_managed", cudago_resource_managed, METH_VARARGS, NULL},

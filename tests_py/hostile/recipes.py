@@ -253,6 +253,7 @@ VALUES: dict[str, list[Value]] = {
     "nvtx.range.__call__.function": [lambda w: lambda *a: None],
     "allocator": things("allocator"),
     "upstream": things("resource"),
+    "numa": plain(None),
     "ArenaMemoryResource.size": plain(1 << 16, np.int64(1 << 16)),
     "on_allocate": [lambda w: lambda allocation: None],
     "on_free": [lambda w: lambda allocation: None],

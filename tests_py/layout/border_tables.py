@@ -82,7 +82,8 @@ WAITS = {
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",
-    "cudagoCaptureEnd", "cudagoKernelBlocks", "cudagoKernelClusters", "cudagoMemset", "cudagoGraphInstantiate",
+    "cudagoCaptureEnd", "cudagoKernelBlocks", "cudagoKernelClusters",
+    "cudagoMemset", "cudagoGraphInstantiate",
     "cudagoStreamNew", "cudagoStreamWrap", "cudagoEventNew", "cudagoEventForGood",
     "cudagoGreenNew", "cudagoGreenStream",
 }  # fmt: skip

@@ -88,9 +88,9 @@ type CaptureInfo struct {
 // CUmemPoolProps describes a pool. From cuda.h, CUDA 12.4: 88 bytes.
 type CUmemPoolProps struct {
 	_                       structs.HostLayout
-	AllocType               int32 // CU_MEM_ALLOCATION_TYPE_PINNED = 1
+	AllocType               int32 // CU_MEM_ALLOCATION_TYPE_PINNED, MANAGED
 	HandleTypes             int32
-	LocationType            int32 // CU_MEM_LOCATION_TYPE_DEVICE = 1, HOST = 2
+	LocationType            int32 // CUmemLocationType; 0 is no preferred location, of managed memory
 	LocationID              int32
 	Win32SecurityAttributes uintptr
 	MaxSize                 uint64

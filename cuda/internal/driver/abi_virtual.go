@@ -27,10 +27,14 @@ type CUmemLocation struct {
 	ID   int32
 }
 
-// CUmemAllocationType is the kind of physical memory. From cuda.h, CUDA 12.4.
+// CUmemAllocationType is the kind of physical memory. From cuda.h, CUDA 12.4;
+// MANAGED came with 13.0, for pools.
 type CUmemAllocationType int32
 
-const CU_MEM_ALLOCATION_TYPE_PINNED CUmemAllocationType = 1
+const (
+	CU_MEM_ALLOCATION_TYPE_PINNED  CUmemAllocationType = 1
+	CU_MEM_ALLOCATION_TYPE_MANAGED CUmemAllocationType = 2
+)
 
 // CUmemAllocationProp describes physical memory. From cuda.h, CUDA 12.4: 32
 // bytes.

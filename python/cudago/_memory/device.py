@@ -378,8 +378,8 @@ class Device(_core.Device):
         driver; NVIDIA's driver cannot stop it, so the call waits for it. Not allowed while a stream
         is capturing.
 
-        Pinned memory belongs to device 0. Graphs and queued work of other devices are not lost;
-        those that use memory of this device will fault.
+        Pinned memory belongs to device 0, that of a pool to the pool's device. Graphs and queued
+        work of other devices are not lost; those that use memory of this device will fault.
 
         References
         ----------

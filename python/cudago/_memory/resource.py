@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import count
+from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
@@ -107,8 +108,18 @@ _REUSE = (
     "reuse_allow_internal_dependencies",
 )
 # For the summary, with numbers in the order of creation; 0 is a device's default pool.
-_pools: WeakKeyDictionary[DeviceMemoryResource, int] = WeakKeyDictionary()
+_pools: WeakKeyDictionary[_Pooled, int] = WeakKeyDictionary()
 _numbers = count(1)
+
+
+def _host_options(pool: object) -> PoolOptions:
+    from .pool import PoolOptions
+
+    if not isinstance(pool, PoolOptions):
+        raise TypeError(f"pool must be PoolOptions, not {type(pool).__name__}")
+    if pool.ipc_enabled:
+        raise ValueError("ipc_enabled is for pools of device memory")
+    return pool
 
 
 def _check_sizes(options: PoolOptions) -> None:
@@ -118,12 +129,122 @@ def _check_sizes(options: PoolOptions) -> None:
             raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
 
 
-def _set_reuse(resource: DeviceMemoryResource, options: PoolOptions) -> None:
+def _sizes(options: PoolOptions) -> tuple[int, int]:
+    """Return the release threshold and the maximum size as the native module takes them."""
+    _check_sizes(options)
+    keep = _ALL if options.release_threshold is None else options.release_threshold
+    return keep, options.max_size or 0
+
+
+def _set_reuse(resource: _Pooled, options: PoolOptions) -> None:
     for i, name in enumerate(_REUSE, 1):
         resource._set_stat(_THRESHOLD + i, bool(getattr(options, name)))
 
 
-class DeviceMemoryResource(MemoryResource):
+class _Pooled(MemoryResource):
+    """What resources with a pool have."""
+
+    __slots__ = ("_handle", "_max_size")
+    _max_size: int | None
+    _handle: IPCAllocationHandle | None  # of a pool that this process shares
+
+    def _has(self, pool: PoolOptions) -> None:
+        """Hear of the options of its own pool, which was made now."""
+        self._max_size, self._handle = pool.max_size or None, None
+        _set_reuse(self, pool)
+        _pools[self] = next(_numbers)
+
+    @property
+    def options(self) -> PoolOptions:
+        """The options of the pool. Can be set, except for ``max_size`` and ``ipc_enabled``.
+
+        Others may share the default pool, and then its options too. To change one option, set
+        ``dataclasses.replace(resource.options, release_threshold=0)``.
+        """
+        from .pool import PoolOptions
+
+        keep = self._stat(_THRESHOLD)
+        reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
+        threshold = None if keep >= _ALL else keep
+        return PoolOptions(
+            release_threshold=threshold,
+            max_size=self._max_size,
+            ipc_enabled=self._handle is not None,
+            **reuse,
+        )
+
+    @options.setter
+    def options(self, value: PoolOptions) -> None:
+        from .pool import PoolOptions
+
+        if not isinstance(value, PoolOptions):
+            raise TypeError(f"options must be PoolOptions, not {type(value).__name__}")
+        _check_sizes(value)
+        if (value.max_size or None) != self._max_size:
+            raise ValueError(
+                f"the maximum size of a pool cannot change: it is {self._max_size}, got "
+                f"{value.max_size}"
+            )
+        if value.ipc_enabled != (self._handle is not None):
+            raise ValueError("ipc_enabled cannot change: it is an option of a new pool")
+        keep = _ALL if value.release_threshold is None else value.release_threshold
+        self._set_stat(_THRESHOLD, keep)
+        _set_reuse(self, value)
+
+    def reset_high_water(self) -> None:
+        """Start the maxima of `statistics` anew, from what is used now.
+
+        References
+        ----------
+        ``cuMemPoolSetAttribute``
+
+        Examples
+        --------
+        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
+        >>> pool.allocate(1024, stream=stream).close()
+        >>> stream.sync()
+        >>> pool.reset_high_water()
+        >>> pool.statistics.used_high
+        0
+        """
+        self._set_stat(_RESET_HIGH, 0)
+
+    @property
+    def statistics(self) -> PoolStatistics:
+        """Memory use of the pool, which others may share."""
+        from .pool import PoolStatistics
+
+        return PoolStatistics(*(self._stat(i) for i in range(4)))
+
+    def trim(self, keep: int = 0) -> None:
+        """Return unused memory of the pool to the device.
+
+        Parameters
+        ----------
+        keep : int
+            Bytes that the pool may keep.
+
+        Notes
+        -----
+        Memory that pending work may still use is not returned.
+
+        References
+        ----------
+        ``cuMemPoolTrimTo``
+
+        Examples
+        --------
+        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
+        >>> pool.allocate(1024, stream=stream).close()
+        >>> stream.sync()
+        >>> pool.trim()
+        >>> pool.statistics.reserved
+        0
+        """
+        self._trim(keep)
+
+
+class DeviceMemoryResource(_Pooled):
     """Device memory from a pool, allocated and freed in stream order.
 
     Parameters
@@ -146,10 +267,8 @@ class DeviceMemoryResource(MemoryResource):
     1024
     """
 
-    __slots__ = ("_handle", "_is_imported", "_max_size")
-    _max_size: int | None
+    __slots__ = ("_is_imported",)
     _is_imported: bool
-    _handle: IPCAllocationHandle | None  # of a pool that this process shares
 
     if TYPE_CHECKING:
         # Device memory needs a stream, which other resources do without.
@@ -161,19 +280,16 @@ class DeviceMemoryResource(MemoryResource):
         """Create the resource, or another object over the device's default pool."""
         if pool is None:
             made = _core._resource_default_pool(cls, device)
-            made._max_size, made._handle = None, None
-        else:
-            _check_sizes(pool)
-            keep = _ALL if pool.release_threshold is None else pool.release_threshold
-            made = _core._resource_pool(cls, device, keep, pool.max_size or 0, pool.ipc_enabled)
-            made._max_size, made._handle = pool.max_size or None, None
-            _set_reuse(made, pool)
-            if pool.ipc_enabled:
-                from .ipc import share
-
-                made._handle = share(made)
+            made._max_size, made._handle, made._is_imported = None, None, False
+            _pools[made] = 0
+            return made
+        made = _core._resource_pool(cls, device, *_sizes(pool), pool.ipc_enabled)
         made._is_imported = False
-        _pools[made] = 0 if pool is None else next(_numbers)
+        made._has(pool)
+        if pool.ipc_enabled:
+            from .ipc import share
+
+            made._handle = share(made)
         return made
 
     @classmethod
@@ -267,68 +383,6 @@ class DeviceMemoryResource(MemoryResource):
         return self._handle
 
     @property
-    def options(self) -> PoolOptions:
-        """The options of the pool. Can be set, except for ``max_size`` and ``ipc_enabled``.
-
-        Others may share the default pool, and then its options too. To change one option, set
-        ``dataclasses.replace(resource.options, release_threshold=0)``.
-        """
-        from .pool import PoolOptions
-
-        keep = self._stat(_THRESHOLD)
-        reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
-        threshold = None if keep >= _ALL else keep
-        return PoolOptions(
-            release_threshold=threshold,
-            max_size=self._max_size,
-            ipc_enabled=self.is_ipc_enabled,
-            **reuse,
-        )
-
-    @options.setter
-    def options(self, value: PoolOptions) -> None:
-        from .pool import PoolOptions
-
-        if not isinstance(value, PoolOptions):
-            raise TypeError(f"options must be PoolOptions, not {type(value).__name__}")
-        _check_sizes(value)
-        if (value.max_size or None) != self._max_size:
-            raise ValueError(
-                f"the maximum size of a pool cannot change: it is {self._max_size}, got "
-                f"{value.max_size}"
-            )
-        if value.ipc_enabled != self.is_ipc_enabled:
-            raise ValueError("ipc_enabled cannot change: it is an option of a new pool")
-        keep = _ALL if value.release_threshold is None else value.release_threshold
-        self._set_stat(_THRESHOLD, keep)
-        _set_reuse(self, value)
-
-    def reset_high_water(self) -> None:
-        """Start the maxima of `statistics` anew, from what is used now.
-
-        References
-        ----------
-        ``cuMemPoolSetAttribute``
-
-        Examples
-        --------
-        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
-        >>> pool.allocate(1024, stream=stream).close()
-        >>> stream.sync()
-        >>> pool.reset_high_water()
-        >>> pool.statistics.used_high
-        0
-        """
-        self._set_stat(_RESET_HIGH, 0)
-
-    @property
-    def statistics(self) -> PoolStatistics:
-        """Memory use of the pool, which others may share."""
-        from .pool import PoolStatistics
-
-        return PoolStatistics(*(self._stat(i) for i in range(4)))
-
-    @property
     def peer_accessible_by(self) -> frozenset[Device]:
         """Other devices whose kernels can access the memory. Can be set, from any iterable of them.
 
@@ -348,82 +402,101 @@ class DeviceMemoryResource(MemoryResource):
         for peer in sorted(known - wanted, key=lambda d: d.ordinal):
             self._set_peer(peer, False)
 
-    def trim(self, keep: int = 0) -> None:
-        """Return unused memory of the pool to the device.
 
-        Parameters
-        ----------
-        keep : int
-            Bytes that the pool may keep.
-
-        Notes
-        -----
-        Memory that pending work may still use is not returned.
-
-        References
-        ----------
-        ``cuMemPoolTrimTo``
-
-        Examples
-        --------
-        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
-        >>> pool.allocate(1024, stream=stream).close()
-        >>> stream.sync()
-        >>> pool.trim()
-        >>> pool.statistics.reserved
-        0
-        """
-        self._trim(keep)
-
-
-class PinnedMemoryResource(MemoryResource):
+class PinnedMemoryResource(_Pooled):
     """Page-locked host memory, which devices access directly.
 
     Its buffers support Python's buffer protocol: ``numpy.frombuffer(buf, dtype)`` copies nothing.
 
+    Parameters
+    ----------
+    pool : PoolOptions, optional
+        Creates a pool with these options: memory is then allocated and freed in stream order,
+        which takes microseconds. By default each allocation is page-locked by itself.
+    device : Device, optional
+        Device whose streams order the memory of a pool; by default device 0. Kernels on every
+        device can access it.
+    numa : int, optional
+        NUMA node of the host that a pool takes memory of; by default any.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no pools of host memory, or its driver is older than CUDA 13.0; 12.9 has
+        those on a NUMA node.
+
     Notes
     -----
     Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
-    first. Allocating blocks; freeing happens on a background thread.
+    first; memory of a pool is not there for the host before that either. Without a pool, allocating
+    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
+    capturing, and `Stream.write_value` does not take its memory.
 
     References
     ----------
-    ``cuMemHostAlloc``
+    ``cuMemHostAlloc``, ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
 
     Examples
     --------
     >>> memoryview(cudago.PinnedMemoryResource().allocate(4)).nbytes
     4
+    >>> if device.properties.host_memory_pools_supported:
+    ...     pool = cudago.PinnedMemoryResource(pool=cudago.PoolOptions())
+    ...     buffer = pool.allocate(4, stream=stream)
     """
 
     __slots__ = ()
 
-    def __new__(cls) -> PinnedMemoryResource:
+    def __new__(
+        cls,
+        *,
+        pool: PoolOptions | None = None,
+        device: Device | None = None,
+        numa: int | None = None,
+    ) -> PinnedMemoryResource:
         """Create the resource."""
-        return _core._resource_pinned(cls)
+        if pool is None:
+            if device is not None or numa is not None:
+                raise TypeError("device and numa are of a pool: pass pool=PoolOptions() too")
+            alone = _core._resource_pinned(cls)
+            alone._max_size, alone._handle = None, None
+            return alone
+        if numa is not None and not 0 <= index(numa) < 1 << 31:
+            raise ValueError(f"numa must be the number of a node, got {numa}")
+        sizes = _sizes(_host_options(pool))
+        on = device_at() if device is None else device
+        node = -1 if numa is None else index(numa)
+        made = _core._resource_host_pool(cls, on, *sizes, False, node)
+        made._has(pool)
+        return made
 
 
-class ManagedMemoryResource(MemoryResource):
+class ManagedMemoryResource(_Pooled):
     """Memory that the host and the device use at the same address; the driver moves it.
 
     Parameters
     ----------
     device : Device
         The device in whose context the memory is allocated.
+    pool : PoolOptions, optional
+        Creates a pool with these options, which cannot limit the size: memory is then allocated and
+        freed in the order of streams of `device`. By default each allocation is made by itself.
 
     Raises
     ------
     UnsupportedError
-        If the device has no managed memory.
+        If the device has no managed memory; of a pool, if the driver is older than CUDA 13.0.
 
     Notes
     -----
     Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
-    first. Allocating blocks; freeing happens on a background thread.
+    first; memory of a pool is not there for the host before that either. Without a pool, allocating
+    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
+    capturing.
 
     References
     ----------
-    ``cuMemAllocManaged``
+    ``cuMemAllocManaged``, ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
 
     Examples
     --------
@@ -436,9 +509,18 @@ class ManagedMemoryResource(MemoryResource):
 
     __slots__ = ()
 
-    def __new__(cls, device: Device) -> ManagedMemoryResource:
+    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> ManagedMemoryResource:
         """Create the resource."""
-        return _core._resource_managed(cls, device)
+        if pool is None:
+            alone = _core._resource_managed(cls, device)
+            alone._max_size, alone._handle = None, None
+            return alone
+        sizes = _sizes(_host_options(pool))
+        if sizes[1]:
+            raise ValueError(f"max_size cannot be set for managed memory, got {pool.max_size}")
+        made = _core._resource_host_pool(cls, device, *sizes, True, -1)
+        made._has(pool)
+        return made
 
 
 class VirtualMemoryResource(MemoryResource):

@@ -10,12 +10,13 @@ from .. import _core
 from .._card import card
 from .._ordinal import devices_in_use
 from ..errors import OutOfMemoryError
-from .resource import _pools
+from .resource import ManagedMemoryResource, _pools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .device import Device
+    from .resource import _Pooled
 
 __all__ = ["memory_summary"]
 
@@ -110,6 +111,9 @@ def memory_summary(*, reset: bool = False) -> MemorySummary:
         uses.append((title, tuple(_pools_of(device, reset))))
         lines += [title, _ROW.format("", "live", "most", "reserved", "most")]
         lines += [_ROW.format(use.name, *use.words()) for use in uses[-1][1]]
+    if pinned := tuple(_on_host(reset)):
+        uses.append(("on the host", pinned))
+        lines += ["on the host", *(_ROW.format(use.name, *use.words()) for use in pinned)]
     if rest := tuple(_without_pool(reset)):
         uses.append(("without a pool", rest))
         lines += ["without a pool", *(_ROW.format(use.name, *use.words()) for use in rest)]
@@ -125,6 +129,7 @@ def memory_uses() -> list[tuple[str, int, int]]:
         for device in devices_in_use()
         for use in _pools_of(device)
     ]
+    found += [(f"{use.name}{use.number}", use.live, use.most) for use in _on_host()]
     return found + [(use.name, use.live, use.most) for use in _without_pool()]
 
 
@@ -139,11 +144,22 @@ def _pools_of(device: Device, reset: bool = False) -> Iterator[Use]:
     # Several objects may be over the default pool.
     pools = {n: p for p, n in _pools.items() if not p.is_closed and p.device == device}
     for number, pool in sorted(pools.items()):
-        s = pool.statistics
-        name = ("pool", f" {number}") if number else ("default pool", "")
-        yield Use(name[0], s.used, s.used_high, s.reserved, s.reserved_high, name[1])
-        if reset:
-            pool.reset_high_water()
+        kind = "managed pool" if isinstance(pool, ManagedMemoryResource) else "pool"
+        name = (kind, f" {number}") if number else ("default pool", "")
+        yield _use_of(pool, *name, reset)
+
+
+def _use_of(pool: _Pooled, name: str, number: str, reset: bool) -> Use:
+    s = pool.statistics
+    if reset:
+        pool.reset_high_water()
+    return Use(name, s.used, s.used_high, s.reserved, s.reserved_high, number)
+
+
+def _on_host(reset: bool = False) -> Iterator[Use]:
+    pools = {n: p for p, n in _pools.items() if not p.is_closed and p.device is None}
+    for number, pool in sorted(pools.items()):
+        yield _use_of(pool, "pinned pool", f" {number}", reset)
 
 
 def _without_pool(reset: bool = False) -> Iterator[Use]:

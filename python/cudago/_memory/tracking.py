@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..errors import ClosedError
 from .allocation import Allocation
+from .buffer import Buffer
 from .replaced import Replaced
 from .resource import MemoryResource
 
 if TYPE_CHECKING:
     from ..typing import StreamLike
-    from .buffer import Buffer
     from .device import Device
 
 __all__ = ["TrackingMemoryResource", "TrackingStatistics"]
@@ -156,14 +156,13 @@ class TrackingMemoryResource(MemoryResource):
         """
         if self.is_closed:
             raise ClosedError("memory resource is closed")
-        made: object = self.upstream.allocate(size, stream=stream)
-        if not isinstance(made, _core.Buffer):  # as a resource written in Python may answer
+        made: Any = self.upstream.allocate(size, stream=stream)
+        if not isinstance(made, Buffer):  # as a resource written in Python may answer
             raise TypeError(
                 f"allocate() of {self.upstream!r} must return a Buffer, not {type(made).__name__}"
             )
-        buffer = cast("Buffer", made)
-        _core._buffer_attach(buffer, _Life(Allocation._of(buffer), self._record))
-        return buffer
+        _core._buffer_attach(made, _Life(Allocation._of(made), self._record))
+        return made
 
     @property
     def statistics(self) -> TrackingStatistics:

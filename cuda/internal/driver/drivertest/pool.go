@@ -18,6 +18,8 @@ var pools = map[string]func(*suite){
 	"pool's limit is kept":                    poolLimit,
 	"default pool cannot be destroyed":        poolDefault,
 	"pool memory can be freed without stream": poolFree,
+	"pool of host memory":                     poolHost,
+	"pool of managed memory":                  poolManaged,
 }
 
 func (s *suite) pool(max uint64) driver.CUmemoryPool {
@@ -25,6 +27,24 @@ func (s *suite) pool(max uint64) driver.CUmemoryPool {
 	p, r := s.CuMemPoolCreate(&driver.CUmemPoolProps{AllocType: 1, LocationType: 1, LocationID: int32(s.dev), MaxSize: max})
 	s.ok(r)
 	s.cleanup(func() { s.CuMemPoolDestroy(p) })
+	return p
+}
+
+// poolOf is a pool of another kind of memory; it skips where there is none.
+func (s *suite) poolOf(allocType driver.CUmemAllocationType, at driver.CUmemLocationType) driver.CUmemoryPool {
+	s.Helper()
+	p, r := s.CuMemPoolCreate(&driver.CUmemPoolProps{AllocType: int32(allocType), LocationType: int32(at)})
+	version, vr := s.CuDriverGetVersion()
+	s.ok(vr)
+	if version < 13000 && r != driver.CUDA_SUCCESS {
+		s.Skipf("the driver of CUDA %d has no such pool: %v", version, r)
+	}
+	s.ok(r)
+	s.cleanup(func() {
+		// Driver 580 reads freed memory if a free is queued.
+		s.ok(s.CuCtxSynchronize())
+		s.CuMemPoolDestroy(p)
+	})
 	return p
 }
 
@@ -124,4 +144,39 @@ func poolFree(s *suite) {
 	s.ok(s.CuStreamSynchronize(st))
 	s.ok(s.CuMemFree(p))
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFreeAsync(p, st))
+}
+
+func poolHost(s *suite) {
+	pool, st := s.poolOf(driver.CU_MEM_ALLOCATION_TYPE_PINNED, driver.CU_MEM_LOCATION_TYPE_HOST), s.stream()
+	flags, r := s.CuMemPoolGetAccess(pool, onDevice(s.dev))
+	s.ok(r)
+	require.Equal(s.T, driver.CU_MEM_ACCESS_FLAGS_PROT_NONE, flags, "until it is granted")
+	s.ok(s.CuMemPoolSetAccess(pool, []driver.CUmemAccessDesc{{Location: onDevice(s.dev), Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE}}))
+	flags, r = s.CuMemPoolGetAccess(pool, onDevice(s.dev))
+	s.ok(r)
+	require.Equal(s.T, driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE, flags)
+	s.hostPooled(pool, st, uint64(driver.CU_MEMORYTYPE_HOST), 0)
+}
+
+func poolManaged(s *suite) {
+	pool, st := s.poolOf(driver.CU_MEM_ALLOCATION_TYPE_MANAGED, driver.CU_MEM_LOCATION_TYPE_INVALID), s.stream()
+	s.hostPooled(pool, st, uint64(driver.CU_MEMORYTYPE_DEVICE), 1)
+}
+
+// hostPooled uses memory of a pool that the host can read.
+func (s *suite) hostPooled(pool driver.CUmemoryPool, st driver.CUstream, kind, managed uint64) {
+	s.Helper()
+	p, r := s.CuMemAllocFromPoolAsync(1<<20, pool, st)
+	s.ok(r)
+	require.Equal(s.T, kind, s.attribute(driver.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p))
+	require.Equal(s.T, managed, s.attribute(driver.CU_POINTER_ATTRIBUTE_IS_MANAGED, p))
+	s.ok(s.CuMemsetD32Async(p, 7, 1<<18, st))
+	out := s.alloc(16)
+	s.ok(s.CuMemcpyAsync(out, p+1024, 16, st))
+	require.Equal(s.T, []uint32{7, 7, 7, 7}, s.read(out, 4))
+	s.ok(s.CuStreamSynchronize(st))
+	require.GreaterOrEqual(s.T, s.poolAttribute(pool, driver.CU_MEMPOOL_ATTR_USED_MEM_CURRENT), uint64(1<<20))
+	s.ok(s.CuMemFreeAsync(p, st))
+	s.ok(s.CuStreamSynchronize(st))
+	require.Zero(s.T, s.poolAttribute(pool, driver.CU_MEMPOOL_ATTR_USED_MEM_CURRENT))
 }

@@ -161,3 +161,20 @@ func (f *function) activeBlocks(blockSize int32, dynamicShared uint64) int32 {
 	}
 	return blocks
 }
+
+// CuOccupancyMaxPotentialClusterSize fails: no device here has clusters.
+func (d *simulator) CuOccupancyMaxPotentialClusterSize(h driver.CUfunction, _ *driver.CUlaunchConfig) (int32, driver.CUresult) {
+	return d.noClusters(h)
+}
+
+// CuOccupancyMaxActiveClusters fails: no device here has clusters.
+func (d *simulator) CuOccupancyMaxActiveClusters(h driver.CUfunction, _ *driver.CUlaunchConfig) (int32, driver.CUresult) {
+	return d.noClusters(h)
+}
+
+func (d *simulator) noClusters(h driver.CUfunction) (int32, driver.CUresult) {
+	if _, r := d.function(h); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+}

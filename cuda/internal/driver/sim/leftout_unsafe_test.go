@@ -112,7 +112,7 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 		_, r = o.CuGraphAddEventRecordNode(g, nil, e)
 		return r
 	},
-	"memory pools on the host": func(_ *testing.T, o *one) driver.CUresult { return pool(o, 2, 0) },
+	"memory pools on a NUMA node of the host": func(_ *testing.T, o *one) driver.CUresult { return pool(o, 3, 0) },
 	"virtual memory that is shared with other processes": func(_ *testing.T, o *one) driver.CUresult {
 		return physical(o, func(p *driver.CUmemAllocationProp) { p.RequestedHandleTypes = 1 })
 	},

@@ -60,7 +60,7 @@ func (d *simulator) newMemOp(p *driver.CUstreamBatchMemOpParams) (memOp, driver.
 // driver 580 refuses that of pools; a graph there takes it, refuses to be
 // launched, and may crash later: here it is refused at once.
 func (a *allocation) takesMemOps() bool {
-	return a.kind != memManaged && a.kind != memPool && a.kind != memGraph
+	return a.kind != memManaged && a.pool == nil && a.kind != memGraph
 }
 
 func (w *memOpWork) run(x *execution) *failure {

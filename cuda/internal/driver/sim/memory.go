@@ -102,7 +102,12 @@ func (d *simulator) release(a *allocation, call string) {
 		}
 		return
 	}
-	for _, dev := range d.devices {
+	seenBy := d.devices
+	if a.pool != nil {
+		seenBy = a.seenBy
+		a.pool.returned(a.size)
+	}
+	for _, dev := range seenBy {
 		removeHost(dev.memory, uintptr(a.base), a.size, a.readOnly)
 		dev.memory.Forget(a.base)
 	}
@@ -156,7 +161,7 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 		return r
 	}
 	a := d.space.start(p)
-	if a == nil || a.kind == memPinned || a.kind == memRegistered {
+	if a == nil || a.kind == memPinned && a.pool == nil || a.kind == memRegistered {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if a.kind == memGraph {
@@ -169,7 +174,7 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 	if !d.give(a, "cuMemFree") {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if a.kind != memPool {
+	if a.pool == nil {
 		a.ctx.synchronize()
 	}
 	d.release(a, "cuMemFree")
@@ -247,7 +252,7 @@ func (d *simulator) CuMemFreeHost(host uintptr) driver.CUresult {
 		return r
 	}
 	a := d.space.start(driver.CUdeviceptr(host))
-	if a == nil || a.kind != memPinned || !d.give(a, "cuMemFreeHost") {
+	if a == nil || a.kind != memPinned || a.pool != nil || !d.give(a, "cuMemFreeHost") {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	a.ctx.synchronize()

@@ -116,7 +116,7 @@ func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUme
 		if r := d.accessible(&desc[i]); r != driver.CUDA_SUCCESS {
 			return r
 		}
-		if d.devices[desc[i].Location.ID] == p.dev && desc[i].Flags == driver.CU_MEM_ACCESS_FLAGS_PROT_NONE {
+		if p.kind == memPool && d.devices[desc[i].Location.ID] == p.dev && desc[i].Flags == driver.CU_MEM_ACCESS_FLAGS_PROT_NONE {
 			return driver.CUDA_ERROR_INVALID_DEVICE
 		}
 	}
@@ -138,7 +138,7 @@ func (d *simulator) CuMemPoolGetAccess(h driver.CUmemoryPool, location driver.CU
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if dev == p.dev || p.access.Allows(dev.memory) {
+	if p.kind == memManaged || p.kind == memPool && dev == p.dev || p.access.Allows(dev.memory) {
 		return driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE, r
 	}
 	return driver.CU_MEM_ACCESS_FLAGS_PROT_NONE, r

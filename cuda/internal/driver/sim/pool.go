@@ -17,7 +17,8 @@ const poolGranule = 2 << 20
 // pool is a stream-ordered allocator. It does the accounting only: a device
 // address is never used twice, so what it would reuse is a number of bytes.
 type pool struct {
-	dev    *device
+	dev    *device // of a pool of host memory: the first, whose reset ends it
+	kind   memoryKind
 	handle driver.CUmemoryPool
 	limit  uint64 // most bytes in use; 0: the device's memory
 	access *memory.Permission
@@ -36,7 +37,7 @@ type pool struct {
 }
 
 func newPool(dev *device, limit uint64) *pool {
-	return &pool{dev: dev, limit: limit, access: memory.NewPermission("cuMemPoolSetAccess"), reuse: defaultReuse()}
+	return &pool{dev: dev, kind: memPool, limit: limit, access: memory.NewPermission("cuMemPoolSetAccess"), reuse: defaultReuse()}
 }
 
 func defaultReuse() map[driver.CUmemPool_attribute]uint64 {
@@ -104,6 +105,9 @@ func (p *pool) trimToThreshold() {
 func (p *pool) reserve(n uint64) {
 	p.reserved = n
 	p.reservedHigh = max(p.reservedHigh, n)
+	if p.kind != memPool { // it takes none of the device's memory
+		return
+	}
 	slack := int64(p.reserved) - int64(p.used)
 	p.dev.poolSlack.Add(slack - p.slack)
 	p.slack = slack
@@ -144,8 +148,10 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 	if size == 0 || p.shared != nil && p.shared.imported {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if s.capture.Load() != nil && p.shared != nil {
-		return 0, driver.CUDA_ERROR_NOT_SUPPORTED // as for an allocation node: see cuda.h
+	if s.capture.Load() != nil && (p.kind != memPool || p.shared != nil) {
+		// Of a shared pool as for an allocation node: cuda.h. Of host memory it is
+		// a guess, since cuda.h does not say what a node would be.
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	if s.capture.Load() != nil {
 		return d.captureAlloc(s, size, p)
@@ -155,6 +161,9 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 	}
 	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
 		return 0, r
+	}
+	if p.kind != memPool {
+		return d.allocateHostPooled(s.ctx, size, p)
 	}
 	a := &allocation{kind: memPool, pool: p}
 	if p.shared != nil {
@@ -197,7 +206,7 @@ func (d *simulator) CuMemAllocFromPoolAsync(size uint64, h driver.CUmemoryPool, 
 		return 0, r
 	}
 	p := d.pools.get(h)
-	if p == nil || p.dev != s.ctx.dev {
+	if p == nil || p.kind == memPool && p.dev != s.ctx.dev {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	return d.allocFromPool(size, p, s)
@@ -210,7 +219,7 @@ func (d *simulator) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driv
 	}
 	s.behindOwn()
 	a := d.space.start(p)
-	if a == nil || a.kind != memPool && a.kind != memGraph {
+	if a == nil || a.pool == nil && a.kind != memGraph {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if s.capture.Load() != nil {
@@ -244,20 +253,20 @@ func (d *simulator) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (driver.CUmem
 	return v.defaultPool.handle, r
 }
 
-// CuMemPoolCreate makes a pool of device memory.
+// CuMemPoolCreate makes a pool of device memory, of host memory or of managed
+// memory. One of device memory can be shared with other processes.
 func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemoryPool, driver.CUresult) {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	const pinned, onDevice = 1, 1 // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
-	if props == nil || props.AllocType != pinned {
+	if props == nil {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if props.LocationType != onDevice ||
-		props.HandleTypes&^int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 {
-		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	kind, at, r := poolKind(props)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
 	}
-	dev, r := d.device(driver.CUdevice(props.LocationID))
+	dev, r := d.device(driver.CUdevice(at))
 	if r == driver.CUDA_ERROR_INVALID_DEVICE {
 		r = driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -265,6 +274,7 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 		return 0, r
 	}
 	p := newPool(dev, props.MaxSize)
+	p.kind = kind
 	if props.HandleTypes != 0 {
 		shared, err := newSharedPool(dev)
 		if err != nil {

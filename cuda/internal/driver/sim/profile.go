@@ -110,6 +110,7 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:                1,
 		driver.CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:        int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
 		driver.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:                   1,
+		driver.CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:           1,
 		driver.CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:             1,
 		driver.CU_DEVICE_ATTRIBUTE_NUMA_ID:                               -1,
 		driver.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:                          -1,

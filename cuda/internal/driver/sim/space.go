@@ -36,8 +36,9 @@ type allocation struct {
 	id         uint64 // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	ctx        *context
 	readOnly   bool               // registered: kernels must not write it
-	pool       *pool              // memPool
 	place      *place             // memPool, of a pool that processes share
+	pool       *pool              // memPool; memPinned and memManaged, if it is from one
+	seenBy     []*device          // of a pool: whose kernels can access host memory
 	graph      *graphAlloc        // memGraph
 	access     *memory.Permission // memGraph
 	mapping    []byte             // memPinned, memManaged

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// managedPools is the CUDA version that introduced pools of managed memory.
+const managedPools = 13000
+
+// NewPinnedPool creates a resource with a new pool of page-locked host memory,
+// on a NUMA node if numa is not nil. The memory is allocated and freed in the
+// order of d's streams; every device with such pools can access it. It calls
+// cuMemPoolCreate and cuMemPoolSetAccess.
+//
+// Lifetime: the caller must Close it.
+//
+// Errors: [ErrorNotSupported] if d has no such pools: they came with CUDA 13.0,
+// those on a NUMA node with 12.9.
+func NewPinnedPool(d *Device, o PoolOptions, numa *int) (*DeviceMemoryResource, error) {
+	props := &driver.CUmemPoolProps{
+		AllocType: int32(driver.CU_MEM_ALLOCATION_TYPE_PINNED), LocationType: int32(driver.CU_MEM_LOCATION_TYPE_HOST),
+		MaxSize: o.MaxSize,
+	}
+	can, lack := HostMemoryPoolsSupported, "has no pools of host memory, or its driver is older than CUDA 13.0"
+	if numa != nil {
+		can, lack = HostNUMAMemoryPoolsSupported, "has no pools of host memory on a NUMA node, or its driver is older than CUDA 12.9"
+		props.LocationType, props.LocationID = int32(driver.CU_MEM_LOCATION_TYPE_HOST_NUMA), clampInt32(*numa)
+	}
+	if err := d.supports(can, "cuMemPoolCreate", lack); err != nil {
+		return nil, err
+	}
+	mr, err := newPool(d, PinnedMemory, o, props)
+	if err != nil {
+		return nil, err
+	}
+	if err := mr.allowAll(can); err != nil {
+		_ = mr.Close()
+		return nil, err
+	}
+	return mr, nil
+}
+
+// supports is need of an attribute that older drivers do not know.
+func (d *Device) supports(a Attribute, op, lack string) error {
+	err := d.need(a, op, lack)
+	if errors.Is(err, ErrorInvalidValue) {
+		return &Error{Op: op, Result: ErrorNotSupported, Detail: d.String() + " " + lack}
+	}
+	return err
+}
+
+// allowAll gives access to all devices that can have it: at first only the host
+// has.
+func (mr *DeviceMemoryResource) allowAll(can Attribute) error {
+	var desc []driver.CUmemAccessDesc
+	for i := range mr.ctx.drv.count {
+		dev, err := mr.ctx.drv.Device(i)
+		if err != nil {
+			return err
+		}
+		err = dev.supports(can, "cuMemPoolSetAccess", "cannot access the pool")
+		if err != nil && !errors.Is(err, ErrorNotSupported) {
+			return err
+		}
+		if err == nil {
+			desc = append(desc, driver.CUmemAccessDesc{Location: dev.location(), Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE})
+		}
+	}
+	_, err := poolCall(mr, "cuMemPoolSetAccess", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
+		return none{}, api.CuMemPoolSetAccess(pool, desc)
+	})
+	return err
+}
+
+// NewManagedPool creates a resource with a new pool of managed memory, which is
+// allocated and freed in the order of d's streams, and has no preferred location.
+// It calls cuMemPoolCreate.
+//
+// Lifetime: the caller must Close it.
+//
+// Errors: [ErrorNotSupported] if d has no such pools, or the driver is older than
+// CUDA 13.0; an [*ArgumentError] if o limits the size.
+func NewManagedPool(d *Device, o PoolOptions) (*DeviceMemoryResource, error) {
+	const op = "cuMemPoolCreate"
+	if o.MaxSize != 0 {
+		return nil, badValue("max_size", "cannot be set for managed memory, got %d", o.MaxSize)
+	}
+	if v := d.drv.version; v < managedPools {
+		return nil, &Error{
+			Op: op, Result: ErrorNotSupported,
+			Detail: fmt.Sprintf("pools of managed memory need a driver for CUDA 13.0, this one is for %d.%d", v/1000, v%1000/10),
+		}
+	}
+	if err := d.need(ConcurrentManagedAccess, op, "cannot use managed memory while the host does, so it has no pools of it"); err != nil {
+		return nil, err
+	}
+	return newPool(d, UnifiedMemory, o, &driver.CUmemPoolProps{
+		AllocType: int32(driver.CU_MEM_ALLOCATION_TYPE_MANAGED), LocationType: int32(driver.CU_MEM_LOCATION_TYPE_INVALID),
+	})
+}
