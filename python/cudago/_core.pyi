@@ -973,7 +973,7 @@ def launch(
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
           scalar, which for a pointer is an address;
         - for a struct: ``bytes`` or a NumPy structured scalar of its size;
-        - for a ``CUtensorMap``: a TensorMap.
+        - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture.
     **kwargs
         Arguments by the names of their parameters, after those by position;
         `Kernel.parameter_names` says which are known.

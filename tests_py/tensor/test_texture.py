@@ -13,7 +13,6 @@ import cudago as cu
 
 np = pytest.importorskip("numpy")
 
-# The declarations are of CUDA's texture_fetch_functions.h, in PTX.
 SOURCE = r"""
 typedef unsigned long long Texture;
 
