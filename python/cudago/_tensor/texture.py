@@ -213,7 +213,7 @@ def _modes(given: str | tuple[str, str]) -> tuple[str, str]:
     modes = (given, given) if isinstance(given, str) else tuple(given)
     if len(modes) != 2 or any(mode not in _MODES for mode in modes):
         raise ValueError(f"address_mode must be one or two of {', '.join(_MODES)}; got {given!r}")
-    return cast("tuple[str, str]", modes)
+    return modes[0], modes[1]
 
 
 def _color(border: Sequence[float] | None) -> tuple[float, float, float, float]:
