@@ -119,6 +119,9 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 			_, err = code.Load(c.dev)
 			return code, err
 		},
+		"new texture": func() (io.Closer, error) {
+			return c.NewTexture(TextureParams{Ptr: 1 << 20, Format: 0x20, Channels: 1, Width: 8, Pitch: 32})
+		},
 		"encode tensor map": done(func() error { _, err := c.EncodeTensorMap(sampleMap()); return err }),
 		"get kernel":        func() (io.Closer, error) { return code.Kernel(c.dev, f.kernel) },
 		"load kernel":       done(k.Load),

@@ -8,17 +8,18 @@ import "sync/atomic"
 // liveCounts counts driver objects that were created and not destroyed. It
 // exists for leak tests and reports; nothing depends on it.
 type liveCounts struct {
-	streams, events, allocations, pools, modules, greens atomic.Int64
+	streams, events, allocations, pools, modules, greens, textures atomic.Int64
 }
 
 // Live returns how many driver objects this package holds open, by kind:
-// streams, events, allocations, pools, modules and green contexts. Kinds with none are absent.
+// streams, events, allocations, pools, modules, green contexts and textures. Kinds with none are absent.
 // Closed objects count while they are in use or wait for the end of a capture.
 func (d *Driver) Live() map[string]int {
 	m := make(map[string]int)
 	for name, n := range map[string]*atomic.Int64{
 		"Stream": &d.live.streams, "Event": &d.live.events, "Allocation": &d.live.allocations,
 		"MemoryPool": &d.live.pools, "Module": &d.live.modules, "GreenContext": &d.live.greens,
+		"Texture": &d.live.textures,
 	} {
 		if v := n.Load(); v != 0 {
 			m[name] = int(v)

@@ -29,7 +29,7 @@ type scalar struct{ name, kind string }
 // cKinds are the types in C of Go's. Pointers are numbers, so that cgo does not
 // look at what is behind them.
 var cKinds = map[string]string{
-	"byte": "uint8_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+	"byte": "uint8_t", "float32": "float", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
 	"int32": "int32_t", "int64": "int64_t", "uintptr": "uintptr_t", "unsafe.Pointer": "uintptr_t",
 }
 

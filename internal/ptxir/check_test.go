@@ -251,7 +251,9 @@ func TestTextThatIsNoModule(t *testing.T) {
 
 func TestUnsupportedInstructions(t *testing.T) {
 	tests := []struct{ name, body, reason string }{
-		{"texture", "tex.1d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [%rd1, {%r1}];", reasonTexture},
+		{"texture", "tex.3d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [%rd1, {%r1,%r1,%r1,%r1}];", reasonTexture},
+		{"texture with a sampler", "tex.1d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [%rd1, %rd2, {%r1}];", "a sampler that is not the texture's is not simulated"},
+		{"texture that is a variable", "tex.1d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [variable, {%r1}];", "a texture that is a variable is not simulated, only one that is a handle"},
 		{"tensor reduction", "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];", reasonBulk},
 		{"tensor copy of columns", "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r1, %r1, %r1}], [%r2], {%h1};", reasonBulk},
 		{"copy to other blocks", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%rd1], 16, [%r2], %h1;", reasonBulk},

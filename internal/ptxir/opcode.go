@@ -110,6 +110,7 @@ const (
 	OpBulkLoad                        // Src shared address, global address, bytes, mbarrier
 	OpBulkStore                       // Src shared address, global address, bytes
 	OpTensorLoad                      // Src shared address, address of the tensor map, mbarrier, coordinates
+	OpTex                             // Dst 4 channels; Src texture, coordinates; From: their type
 	OpTensorStore                     // Src shared address, address of the tensor map, coordinates
 )
 

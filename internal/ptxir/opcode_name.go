@@ -90,6 +90,7 @@ var opNames = map[Op]string{
 	OpBulkStore:       "cp.async.bulk",
 	OpTensorLoad:      "cp.async.bulk.tensor",
 	OpTensorStore:     "cp.async.bulk.tensor",
+	OpTex:             "tex",
 	OpBar:             "bar",
 	OpBarWarp:         "bar.warp.sync",
 	OpShfl:            "shfl.sync",

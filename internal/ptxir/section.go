@@ -42,7 +42,7 @@ var sections = []section{
 		refuse(reasonBulk, hintForms, "cp.async.bulk", "cp.async.bulk.tensor", "cp.async.bulk.prefetch.tensor"),
 		refuse(reasonBulk, hintOlder, "cp.reduce.async.bulk", "applypriority.async.bulk", "tensormap"),
 	}},
-	{title: "Texture Instructions", rows: [][]form{refuse(reasonTexture, hintTexture, "tex", "tld4", "txq", "istypep")}},
+	{title: "Texture Instructions", rows: [][]form{textureForms, refuse(reasonTexture, hintTexture, "tex", "tld4", "txq", "istypep")}},
 	{title: "Surface Instructions", rows: [][]form{refuse(reasonSurface, hintTexture, "suld", "sust", "sured", "suq")}},
 	{title: sectionControl, rows: [][]form{controlForms}},
 	{title: sectionSync, rows: [][]form{

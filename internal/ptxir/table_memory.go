@@ -86,6 +86,10 @@ func otherStores(types, vector string) []form {
 	}
 }
 
+var textureForms = []form{
+	{name: "tex", types: "f32|s32|u32.s32|f32", words: "1d|2d! v4!", op: OpTex, lower: tex},
+}
+
 var copyForms = []form{
 	{name: "cp.async.ca", types: "", words: "shared|shared::cta! global! L2::cache_hint " + prefetched, op: OpCpAsync, lower: cpAsync},
 	{name: "cp.async.cg", types: "", words: "shared|shared::cta! global! L2::cache_hint " + prefetched, op: OpCpAsync, lower: cpAsync},

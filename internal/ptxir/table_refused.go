@@ -11,7 +11,7 @@ const (
 	hintWide       = "take the address in a 64-bit register"
 	hintLink       = "modules are not linked with each other: put its source into the same program"
 
-	reasonTexture = "textures are not simulated"
+	reasonTexture = "of textures, only reads in one and two dimensions by a handle are simulated"
 	reasonSurface = "surfaces are not simulated"
 	reasonCluster = "clusters of blocks are not simulated"
 	reasonBulk    = "of bulk and tensor copies (TMA), only plain and tiled loads, stores and prefetches by one block are simulated"

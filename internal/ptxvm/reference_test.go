@@ -50,6 +50,8 @@ var operandsOf = map[string][]string{
 	"%p1, %d1":                     {"isspacep"},
 	"%r1, %r2, %r3, %r4, -1":       {"shfl.sync"},
 	"%r1|%p1, %r2, %r3, %r4":       {"shfl"},
+	"T, [%d1, {%r1}]":              {"tex"},
+	"T, [%d1, {%r1, %r2}]":         {"tex"},
 	"T, [%d1]":                     {"ld", "ldu"},
 	"T, [%d1], %d2":                {"ld"},
 	"T, [pv]":                      {"ld"},

@@ -788,7 +788,7 @@
     "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
     "      scalar, which for a pointer is an address;\n" \
     "    - for a struct: ``bytes`` or a NumPy structured scalar of its size;\n" \
-    "    - for a ``CUtensorMap``: a TensorMap.\n" \
+    "    - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture.\n" \
     "**kwargs\n" \
     "    Arguments by the names of their parameters, after those by position;\n" \
     "    `Kernel.parameter_names` says which are known.\n" \

@@ -6,8 +6,9 @@
 
 #include "_cgo_export.h"
 
-/* What a kernel takes by value to find memory with: tensor maps. They are encoded once and never change, so a launch
- * copies them. One holds a count of its memory's cell, so that no tensor has to stay open. */
+/* What a kernel takes by value to find memory with: tensor maps and textures. They never change, so a launch copies a
+ * tensor map's bytes, or a texture's handle. One holds a count of its memory's cell, so that no tensor has to stay open.
+ * The driver has objects for textures, which are destroyed with the Python object. */
 
 PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell) {
     DescriptorObject *new = cudago_alloc(CLS_DESCRIPTOR);
@@ -63,8 +64,8 @@ static QUIET int hold(DescriptorObject *d, PyObject *tensor) {
     cudago_cell *cell;
     if (cudago_tensor_argument(tensor, &d->address, &cell)) return -1;
     if (cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED)
-        return PyErr_SetString(PyExc_TypeError, "a tensor map needs memory of a device, or pinned memory: this tensor's is ordinary host "
-                                                "memory; copy it to the device"),
+        return PyErr_SetString(PyExc_TypeError, "the memory must be a device's, or pinned: this tensor's is ordinary host memory; copy it "
+                                                "to the device"),
                -1;
     cudago_cell_retain(cell);
     d->cell = cell;
@@ -105,8 +106,53 @@ PyObject *cudago_tensor_map_new(PyObject *module, PyObject *args) {
     return NULL;
 }
 
+/* A texture's handle would be that of another graph's memory, or of none. */
+static int lasts(const DescriptorObject *d) {
+    if (cudago_cell_for_graphs(d->cell) == d->cell) return 0;
+    return PyErr_SetString(PyExc_ValueError, "a texture cannot be made of memory that a capture allocates: allocate it before"), -1;
+}
+
+static int make_texture(DescriptorObject *d, cudago_texels *texels) {
+    cudago_status st = {0};
+    int32_t device = d->device < 0 ? 0 : d->device;
+    uint64_t handle = 0;
+    d->size = sizeof handle;
+    Py_BEGIN_ALLOW_THREADS
+    d->texture = cudagoTexture(device, d->address, texels, &handle, &st);
+    Py_END_ALLOW_THREADS
+    memcpy(d->bytes, &handle, sizeof handle);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+/* _texture_new(cls, tensor, (format, channels, width, height, pitch), (x, y, linear, normalized, integer), border, facts) */
+PyObject *cudago_texture_new(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    PyObject *cls, *tensor, *facts;
+    cudago_texels t = {0};
+    unsigned long long width, height, pitch;
+    if (!PyArg_ParseTuple(args, "OO(IIKKK)(iiiii)(ffff)O!", &cls, &tensor, &t.format, &t.channels, &width, &height, &pitch, &t.address[0],
+                          &t.address[1], &t.linear, &t.normalized, &t.integer, &t.border[0], &t.border[1], &t.border[2], &t.border[3],
+                          &PyTuple_Type, &facts)) return NULL;
+    t.width = width;
+    t.height = height;
+    t.pitch = pitch;
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_DESCRIPTOR]))
+        return PyErr_SetString(PyExc_TypeError, "not a Texture class"), NULL;
+    if (!cudago_is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "tensor must be a Tensor, not %R", (PyObject *)Py_TYPE(tensor)), NULL;
+    PyTypeObject *type = (PyTypeObject *)cls;
+    DescriptorObject *d = (DescriptorObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!d) return NULL;
+    d->tensor = NEW_REF(tensor);
+    d->facts = NEW_REF(facts);
+    if (!hold(d, tensor) && !lasts(d) && !make_texture(d, &t) && !cudago_cell_now(d->cell, "tensor")) return (PyObject *)d;
+    Py_DECREF(d);
+    return NULL;
+}
+
 static void descriptor_dealloc(DescriptorObject *d) {
     if (d->weak) PyObject_ClearWeakRefs((PyObject *)d);
+    if (d->texture && !cudago_unusable) cudagoTextureRelease(d->texture);
     if (d->cell && !cudago_forked) cudago_cell_let_go(d->cell);
     Py_XDECREF(d->tensor);
     Py_XDECREF(d->facts);

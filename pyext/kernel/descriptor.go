@@ -52,3 +52,41 @@ func tilesOf(ptr uint64, t *C.cudago_tiles) cuda.TensorMapParams {
 	}
 	return p
 }
+
+// textures are those whose Python objects are alive.
+var textures = border.NewTable[*cuda.Texture]("texture")
+
+// cudagoTexture makes a texture for kernels on a device.
+//
+//export cudagoTexture
+func cudagoTexture(ordinal C.int32_t, ptr C.uint64_t, t *C.cudago_texels, handle *C.uint64_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		ctx, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		p := cuda.TextureParams{
+			Ptr: uint64(ptr), Format: uint32(t.format), Channels: uint32(t.channels), Width: uint64(t.width), Height: uint64(t.height), Pitch: uint64(t.pitch),
+			Address: [2]int32{int32(t.address[0]), int32(t.address[1])}, Linear: t.linear != 0, Normalized: t.normalized != 0, Integer: t.integer != 0,
+		}
+		for i, v := range t.border {
+			p.Border[i] = float32(v)
+		}
+		made, err := ctx.NewTexture(p)
+		if err != nil {
+			return err
+		}
+		*handle, id = C.uint64_t(made.Handle()), C.uint64_t(textures.Put(made))
+		return nil
+	})
+	return id
+}
+
+// cudagoTextureRelease leaves the texture to the reaper.
+//
+//export cudagoTextureRelease
+func cudagoTextureRelease(id C.uint64_t) {
+	if t, ok := textures.Take(uint64(id)); ok {
+		border.Reaper.Add(border.Once(t.Close))
+	}
+}

@@ -122,7 +122,8 @@ typedef struct {
     uint64_t address, nbytes; /* the memory that it describes */
     int32_t device;           /* -1: any */
     int32_t readonly;
-    uint32_t size;            /* of the argument */
+    uint32_t size;            /* of the argument: 128, or 8 of a texture's handle */
+    uint64_t texture;         /* Go's number of it, or 0 */
     uint8_t bytes[128];
 } DescriptorObject;
 
@@ -132,6 +133,14 @@ typedef struct {
     uint64_t dims[5], strides[4];
     uint32_t box[5], steps[5];
 } cudago_tiles;
+
+/* What cuTexObjectCreate is told, but for the address. */
+typedef struct {
+    uint32_t format, channels;
+    uint64_t width, height, pitch;
+    int32_t address[2], linear, normalized, integer;
+    float border[4];
+} cudago_texels;
 
 /* descriptor.c: a new one that says the same, over a cell for graphs, of which it takes over the caller's count. NULL with
  * an exception, and the count is given back. */
@@ -270,6 +279,7 @@ PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
 PyObject *cudago_tensor_map_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_batch(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_texture_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);

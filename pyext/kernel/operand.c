@@ -105,6 +105,7 @@ static QUIET int from_descriptor(OperandObject *o, const DescriptorObject *d) {
     cudago_cell_retain(d->cell);
     o->cell = d->cell;
     o->address = d->address;
+    if (d->texture) memcpy(&o->address, d->bytes, sizeof o->address);
     o->nbytes = d->nbytes;
     o->host = cudago_cell_is_host(d->cell);
     o->readonly = d->readonly;
@@ -191,7 +192,7 @@ int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
     PyObject *obj = o->object;
     *stream = o->stream;
     if (o->interface || o->host || o->at_rest) return 0;
-    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj)) return 0;
+    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj) || cudago_is(obj, CLS_DESCRIPTOR)) return 0;
     if (cudago_foreign_stream(obj, on, &theirs)) return -1;
     *stream = (uintptr_t)theirs;
     return 0;

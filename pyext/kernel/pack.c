@@ -185,25 +185,6 @@ static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, ui
     return keep(pk, o);
 }
 
-/* A tensor map is copied: it never changes. Its memory is looked at last, as that of all objects of ours. */
-static int copy_descriptor(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    const DescriptorObject *d = (DescriptorObject *)arg;
-    if (p->type != PARAM_BYTES || p->size != d->size) return wrong_type(pk, p, arg);
-    memcpy(to, d->bytes, d->size);
-    return 0;
-}
-
-static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    return copy_descriptor(pk, p, arg, to) ? -1 : pack_later(pk);
-}
-
-/* Of a record: what it describes may be lost by now, but is held. */
-static int pack_descriptor_again(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
-    if (copy_descriptor(pk, p, o->object, to) || check_device(pk, o->cell, o->device)) return -1;
-    if (o->readonly && check_reads(pk, o->object)) return -1;
-    return keep(pk, o);
-}
-
 /* Everything else that has memory. */
 int cudago_pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
@@ -212,6 +193,27 @@ int cudago_pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     int r = pack_operand(pk, p, o, to);
     Py_DECREF(o);
     return r;
+}
+
+/* A tensor map is copied: it never changes. Its memory is looked at last, as that of all objects of ours. */
+static int copy_descriptor(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    const DescriptorObject *d = (DescriptorObject *)arg;
+    if (p->type != PARAM_BYTES || p->size != d->size) return wrong_type(pk, p, arg);
+    memcpy(to, d->bytes, d->size);
+    return 0;
+}
+
+/* An Operand keeps a texture until the launch has ended: the driver destroys it at once. */
+static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, int pointer, uint8_t *to) {
+    if (((DescriptorObject *)arg)->texture) return pointer ? cudago_pack_memory(pk, p, arg, to) : wrong_type(pk, p, arg);
+    return copy_descriptor(pk, p, arg, to) ? -1 : pack_later(pk);
+}
+
+/* Of a record: what it describes may be lost by now, but is held. */
+static int pack_descriptor_again(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
+    if (copy_descriptor(pk, p, o->object, to) || check_device(pk, o->cell, o->device)) return -1;
+    if (o->readonly && check_reads(pk, o->object)) return -1;
+    return keep(pk, o);
 }
 
 /* A number in memory of its own is a value, not memory: an array without dimensions, a ctypes scalar. A ctypes structure
@@ -284,7 +286,8 @@ static int pack_struct(packing *pk, const cudago_param *p, PyObject *arg, uint8_
 
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
-    if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR))
+    if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR) &&
+        !((DescriptorObject *)((OperandObject *)arg)->object)->texture)
         return pack_descriptor_again(pk, p, (OperandObject *)arg, to);
     if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_struct(pk, p, arg, to);
     int pointer = p->type != PARAM_FLOAT && p->size == 8;
@@ -333,7 +336,7 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
-    if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, to);
+    if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, pointer, to);
     return pack_object(pk, p, arg, to);
 }
 

@@ -20,6 +20,7 @@ static PyMethodDef functions[] = {
     {"_kernel_new", cudago_kernel_new, METH_VARARGS, NULL},
     {"_config_new", cudago_config_new, METH_VARARGS, NULL},
     {"_tensor_map_new", cudago_tensor_map_new, METH_VARARGS, NULL},
+    {"_texture_new", cudago_texture_new, METH_VARARGS, NULL},
     {0},
 };
 

@@ -173,6 +173,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         reduce,
     )
     from ._tensor.tensor_map import TensorMap
+    from ._tensor.texture import Texture
 
 __all__ = [
     "AllocNodeParams",
@@ -253,6 +254,7 @@ __all__ = [
     "Stream",
     "Tensor",
     "TensorMap",
+    "Texture",
     "TrackingMemoryResource",
     "TrackingStatistics",
     "UnsupportedError",
@@ -333,6 +335,7 @@ _LATER = {
     "_tensor.elementwise": "ElementwiseKernel elementwise",
     "_tensor.reduce": "ReduceKernel reduce",
     "_tensor.tensor_map": "TensorMap",
+    "_tensor.texture": "Texture",
 }
 _WHERE = {name: module for module, names in _LATER.items() for name in names.split()}
 _MODULES = {

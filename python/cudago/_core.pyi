@@ -979,7 +979,7 @@ def launch(
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
           scalar, which for a pointer is an address;
         - for a struct: ``bytes`` or a NumPy structured scalar of its size;
-        - for a ``CUtensorMap``: a TensorMap.
+        - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture.
     **kwargs
         Arguments by the names of their parameters, after those by position;
         `Kernel.parameter_names` says which are known.
@@ -1496,6 +1496,15 @@ def _tensor_map_new(
     tensor: Tensor,
     kinds: tuple[int, ...],
     numbers: tuple[tuple[int, ...], ...],
+    facts: tuple[object, ...],
+    /,
+) -> Descriptor: ...
+def _texture_new(
+    cls: type[Descriptor],
+    tensor: Tensor,
+    numbers: tuple[int, ...],
+    kinds: tuple[int, ...],
+    border: tuple[float, ...],
     facts: tuple[object, ...],
     /,
 ) -> Descriptor: ...

@@ -328,6 +328,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "fork": lambda w: w.get("captured").fork(w.get("other_stream")),
     "watched": lambda w: Watched(),
     "finalizer": lambda w: cu.finalize(w.get("watched"), len, ()),
+    "texture": lambda w: cu.Texture(w.get("tensor")),
     "tensor_map": lambda w: cu.TensorMap(w.get("tensor"), (1, 4)),
     "attributes": lambda w: w.get("kernel").attributes,
     "parameter": lambda w: w.get("kernel").signature[0],

@@ -320,7 +320,7 @@ def test_a_graph_with_one_cannot_be_saved(code, device, stream, matrix, tmp_path
     graph = cu.Graph(device)
     graph.launch(CONFIG, code["store"], cu.TensorMap(matrix, (4, 8)), 0, 0, 32, 1, name="k")
     with pytest.raises(
-        ValueError, match="node 'k' cannot be saved: its parameter 0 is a tensor map"
+        ValueError, match="node 'k' cannot be saved: its parameter 0 is a TensorMap"
     ):
         graph.save(tmp_path / "graph.zip")
 

@@ -33,6 +33,9 @@ func TestLayouts(t *testing.T) {
 		ipc    CUipcEventHandle
 		tiles  CUtensorMap
 		copies CUmemcpyAttributes
+		image  CUDA_RESOURCE_DESC
+		tex    CUDA_TEXTURE_DESC
+		view   CUDA_RESOURCE_VIEW_DESC
 	)
 	tests := []struct {
 		name      string
@@ -40,6 +43,12 @@ func TestLayouts(t *testing.T) {
 	}{
 		{"CUmemPoolProps", unsafe.Sizeof(pool), 88},
 		{"CUtensorMap", unsafe.Sizeof(tiles), 128},
+		{"CUDA_RESOURCE_DESC", unsafe.Sizeof(image), 144},
+		{"CUDA_RESOURCE_DESC.res.pitch2D.pitchInBytes", unsafe.Offsetof(image.PitchInBytes), 40},
+		{"CUDA_RESOURCE_DESC.flags", unsafe.Offsetof(image.Flags), 136},
+		{"CUDA_TEXTURE_DESC", unsafe.Sizeof(tex), 104},
+		{"CUDA_TEXTURE_DESC.borderColor", unsafe.Offsetof(tex.BorderColor), 40},
+		{"CUDA_RESOURCE_VIEW_DESC", unsafe.Sizeof(view), 112},
 		{"CUmemPoolProps.maxSize", unsafe.Offsetof(pool.MaxSize), 24},
 		{"CUlaunchAttribute", unsafe.Sizeof(attr), 72},
 		{"CUlaunchAttribute.value", unsafe.Offsetof(attr.Value), 8},

@@ -31,6 +31,7 @@ type API interface {
 	VirtualMemoryAPI
 	ModuleAPI
 	TensorMapAPI
+	TextureAPI
 	GraphAPI
 	GraphExecAPI
 
@@ -333,6 +334,17 @@ type TensorMapAPI interface {
 		dataType CUtensorMapDataType, address CUdeviceptr, globalDim, globalStrides []uint64, boxDim, elementStrides []uint32,
 		interleave CUtensorMapInterleave, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill,
 	) (m CUtensorMap, r CUresult)
+}
+
+// TextureAPI is cuda.h's texture object management.
+type TextureAPI interface {
+	// CuTexObjectCreate makes a texture of memory, whose address is a multiple of
+	// CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, in the current context. view must be
+	// nil unless the memory is an array. Linear memory is read by whole numbers
+	// alone: address and filter modes mean nothing there.
+	CuTexObjectCreate(res *CUDA_RESOURCE_DESC, tex *CUDA_TEXTURE_DESC, view *CUDA_RESOURCE_VIEW_DESC) (t CUtexObject, r CUresult)
+	// CuTexObjectDestroy must not be called while kernels use t.
+	CuTexObjectDestroy(t CUtexObject) CUresult
 }
 
 // GraphAPI is cuda.h's graph building. Not safe for concurrent use on one

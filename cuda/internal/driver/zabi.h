@@ -45,6 +45,11 @@ typedef int32_t CUtensorMapInterleave;
 typedef int32_t CUtensorMapSwizzle;
 typedef int32_t CUtensorMapL2promotion;
 typedef int32_t CUtensorMapFloatOOBfill;
+typedef uint64_t CUtexObject;
+typedef int32_t CUresourcetype;
+typedef int32_t CUarray_format;
+typedef int32_t CUaddress_mode;
+typedef int32_t CUfilter_mode;
 typedef uint64_t CUmemGenericAllocationHandle;
 typedef int32_t CUmemLocationType;
 typedef int32_t CUmemAllocationType;
@@ -244,6 +249,46 @@ typedef struct {
 } CUtensorMap;
 
 typedef struct {
+	CUresourcetype ResType;
+	uint8_t pad0[4];
+	CUdeviceptr DevPtr;
+	CUarray_format Format;
+	uint32_t NumChannels;
+	uint64_t Width;
+	uint64_t Height;
+	uint64_t PitchInBytes;
+	uint8_t Rest[88];
+	uint32_t Flags;
+	uint8_t pad1[4];
+} CUDA_RESOURCE_DESC;
+
+typedef struct {
+	CUaddress_mode AddressMode[3];
+	CUfilter_mode FilterMode;
+	uint32_t Flags;
+	uint32_t MaxAnisotropy;
+	CUfilter_mode MipmapFilterMode;
+	float MipmapLevelBias;
+	float MinMipmapLevelClamp;
+	float MaxMipmapLevelClamp;
+	float BorderColor[4];
+	int32_t Reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct {
+	int32_t Format;
+	uint8_t pad0[4];
+	uint64_t Width;
+	uint64_t Height;
+	uint64_t Depth;
+	uint32_t FirstMipmapLevel;
+	uint32_t LastMipmapLevel;
+	uint32_t FirstLayer;
+	uint32_t LastLayer;
+	uint32_t Reserved[16];
+} CUDA_RESOURCE_VIEW_DESC;
+
+typedef struct {
 	CUmemLocationType Type;
 	int32_t ID;
 } CUmemLocation;
@@ -441,6 +486,26 @@ enum {
 	CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
 	CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
 	CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1,
+	CU_RESOURCE_TYPE_ARRAY = 0,
+	CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+	CU_RESOURCE_TYPE_LINEAR = 2,
+	CU_RESOURCE_TYPE_PITCH2D = 3,
+	CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
+	CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
+	CU_AD_FORMAT_UNSIGNED_INT32 = 0x03,
+	CU_AD_FORMAT_SIGNED_INT8 = 0x08,
+	CU_AD_FORMAT_SIGNED_INT16 = 0x09,
+	CU_AD_FORMAT_SIGNED_INT32 = 0x0a,
+	CU_AD_FORMAT_HALF = 0x10,
+	CU_AD_FORMAT_FLOAT = 0x20,
+	CU_TR_ADDRESS_MODE_WRAP = 0,
+	CU_TR_ADDRESS_MODE_CLAMP = 1,
+	CU_TR_ADDRESS_MODE_MIRROR = 2,
+	CU_TR_ADDRESS_MODE_BORDER = 3,
+	CU_TR_FILTER_MODE_POINT = 0,
+	CU_TR_FILTER_MODE_LINEAR = 1,
+	CU_TRSF_READ_AS_INTEGER = 0x01,
+	CU_TRSF_NORMALIZED_COORDINATES = 0x02,
 	CU_MEM_LOCATION_TYPE_INVALID = 0,
 	CU_MEM_LOCATION_TYPE_DEVICE = 1,
 	CU_MEM_LOCATION_TYPE_HOST = 2,

@@ -604,6 +604,16 @@ func (d *Base) CuTensorMapEncodeTiled(dataType CUtensorMapDataType, address CUde
 	return
 }
 
+func (d *Base) CuTexObjectCreate(res *CUDA_RESOURCE_DESC, tex *CUDA_TEXTURE_DESC, view *CUDA_RESOURCE_VIEW_DESC) (t CUtexObject, result CUresult) {
+	result = d.answer("cuTexObjectCreate")
+	return
+}
+
+func (d *Base) CuTexObjectDestroy(t CUtexObject) (result CUresult) {
+	result = d.answer("cuTexObjectDestroy")
+	return
+}
+
 func (d *Base) CuGraphCreate(flags uint32) (out0 CUgraph, result CUresult) {
 	result = d.answer("cuGraphCreate")
 	return

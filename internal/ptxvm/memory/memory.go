@@ -44,8 +44,9 @@ var ErrOutOfMemory = errors.New("ptxvm: out of device memory")
 var ErrNotAllocated = errors.New("ptxvm: not the start of a live allocation")
 
 const (
-	// AllocAlign is the alignment of the addresses that Alloc returns.
-	AllocAlign = 256
+	// AllocAlign is the alignment of the addresses that Alloc returns, of which
+	// textures may be made.
+	AllocAlign = 512
 	// redzone is the least distance between two allocations, so that running
 	// off the end of one never lands in the next.
 	redzone = 256
@@ -124,7 +125,7 @@ func New(capacity uint64) *Memory {
 	return m
 }
 
-// Alloc returns the address of size fresh bytes, aligned to 256. Their content
+// Alloc returns the address of size fresh bytes, aligned to 512. Their content
 // is undefined. The site is kept and named by errors about the allocation.
 func (m *Memory) Alloc(size uint64, site any) (uint64, error) {
 	return m.alloc(size, AllocAlign, DeviceMemory, "", site, nil)

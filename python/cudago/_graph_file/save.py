@@ -251,9 +251,8 @@ class _Maker:
     def _argument(self, node: Node, place: int, arg: Any, depth: int) -> dict[str, Any]:
         if isinstance(arg, _core.Operand):
             if isinstance(arg.object, _core.Descriptor):
-                raise _CannotSaveError(
-                    f"its parameter {place} is a tensor map, encoded for one address"
-                )
+                kind = type(arg.object).__name__
+                raise _CannotSaveError(f"its parameter {place} is a {kind}, made for one address")
             return self._operand(node, place, arg, arg.nbytes, depth)
         return self._slotted(node, place, depth, self._number(node, place, arg))
 

@@ -40,7 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
 }
 
 var groups = []map[string]func(*suite){
-	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, sharedPools, sharedEvents, batches, virtuals, streams, greens, memOps, events, hostFunctions, modules, launches, tensorMaps,
+	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, sharedPools, sharedEvents, batches, virtuals, streams, greens, memOps, events, hostFunctions, modules, launches, tensorMaps, textures,
 	peers, graphs, edges, nodes, graphMemories, movedGraphs, conditionals, execs, updates, captures, invalidations, faults, resets,
 }
 

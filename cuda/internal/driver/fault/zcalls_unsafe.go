@@ -968,6 +968,22 @@ func (d *Driver) CuTensorMapEncodeTiled(dataType driver.CUtensorMapDataType, add
 	return d.API.CuTensorMapEncodeTiled(dataType, address, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, promotion, fill)
 }
 
+// CuTexObjectCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (t driver.CUtexObject, result driver.CUresult) {
+	if result = d.next("CuTexObjectCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuTexObjectCreate(res, tex, view)
+}
+
+// CuTexObjectDestroy calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuTexObjectDestroy(t driver.CUtexObject) (result driver.CUresult) {
+	if result = d.next("CuTexObjectDestroy"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuTexObjectDestroy(t)
+}
+
 // CuGraphCreate calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuGraphCreate(flags uint32) (out0 driver.CUgraph, result driver.CUresult) {
 	if result = d.next("CuGraphCreate"); result != driver.CUDA_SUCCESS {

@@ -35,6 +35,9 @@ var (
 	_ [unsafe.Sizeof(driver.CUstreamBatchMemOpParams{})]byte      = [C.sizeof_CUstreamBatchMemOpParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{})]byte = [C.sizeof_CUDA_BATCH_MEM_OP_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUtensorMap{})]byte                   = [C.sizeof_CUtensorMap]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_RESOURCE_DESC{})]byte            = [C.sizeof_CUDA_RESOURCE_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_TEXTURE_DESC{})]byte             = [C.sizeof_CUDA_TEXTURE_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_RESOURCE_VIEW_DESC{})]byte       = [C.sizeof_CUDA_RESOURCE_VIEW_DESC]byte{}
 	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAllocationProp{})]byte           = [C.sizeof_CUmemAllocationProp]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAccessDesc{})]byte               = [C.sizeof_CUmemAccessDesc]byte{}
@@ -535,6 +538,15 @@ func (d *binding) CuOccupancyMaxPotentialClusterSize(f driver.CUfunction, config
 func (d *binding) CuOccupancyMaxActiveClusters(f driver.CUfunction, config *driver.CUlaunchConfig) (clusters int32, result driver.CUresult) {
 	o := C.cuOccupancyMaxActiveClusters(d.fn[cuOccupancyMaxActiveClusters], C.CUfunction(f), *(*C.CUlaunchConfig)(unsafe.Pointer(config)))
 	return int32(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (t driver.CUtexObject, result driver.CUresult) {
+	o := C.cuTexObjectCreate(d.fn[cuTexObjectCreate], *(*C.CUDA_RESOURCE_DESC)(unsafe.Pointer(res)), *(*C.CUDA_TEXTURE_DESC)(unsafe.Pointer(tex)), *(*C.CUDA_RESOURCE_VIEW_DESC)(unsafe.Pointer(view)))
+	return driver.CUtexObject(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuTexObjectDestroy(t driver.CUtexObject) (result driver.CUresult) {
+	return driver.CUresult(C.cuTexObjectDestroy(d.fn[cuTexObjectDestroy], C.CUtexObject(t)))
 }
 
 func (d *binding) CuGraphCreate(flags uint32) (out0 driver.CUgraph, result driver.CUresult) {

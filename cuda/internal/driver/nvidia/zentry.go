@@ -127,6 +127,8 @@ const (
 	cuLaunchKernel
 	cuLaunchKernelEx
 	cuTensorMapEncodeTiled
+	cuTexObjectCreate
+	cuTexObjectDestroy
 	cuGraphCreate
 	cuGraphDestroy
 	cuGraphClone
@@ -304,6 +306,8 @@ var entries = [entryCount]entry{
 	cuLaunchKernel:                              {"cuLaunchKernel", 4000, "", required},
 	cuLaunchKernelEx:                            {"cuLaunchKernelEx", 11060, "", required},
 	cuTensorMapEncodeTiled:                      {"cuTensorMapEncodeTiled", 12000, "", optional},
+	cuTexObjectCreate:                           {"cuTexObjectCreate", 5000, "", required},
+	cuTexObjectDestroy:                          {"cuTexObjectDestroy", 5000, "", required},
 	cuGraphCreate:                               {"cuGraphCreate", 10000, "", required},
 	cuGraphDestroy:                              {"cuGraphDestroy", 10000, "", required},
 	cuGraphClone:                                {"cuGraphClone", 10000, "", required},

@@ -32,6 +32,16 @@ func (t *table[H, T]) add(v *T) H {
 	return h
 }
 
+// put adds an object whose handle is given.
+func (t *table[H, T]) put(h H, v *T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.m == nil {
+		t.m = map[H]*T{}
+	}
+	t.m[h] = v
+}
+
 // get returns nil for a handle that is not valid.
 func (t *table[H, T]) get(h H) *T {
 	t.mu.RLock()

@@ -125,6 +125,10 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 	"virtual memory that may only be read": func(t *testing.T, o *one) driver.CUresult {
 		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(1), Flags: 1})
 	},
+	"textures of CUDA arrays": func(_ *testing.T, o *one) driver.CUresult {
+		_, r := o.CuTexObjectCreate(&driver.CUDA_RESOURCE_DESC{ResType: driver.CU_RESOURCE_TYPE_ARRAY}, &driver.CUDA_TEXTURE_DESC{}, nil)
+		return r
+	},
 	"tensor maps of interleaved layouts, of packed types, or that change numbers": func(t *testing.T, o *one) driver.CUresult {
 		require.Equal(t, driver.CUDA_ERROR_NOT_SUPPORTED, tiled(o, driver.CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B, 0, 0))
 		require.Equal(t, driver.CUDA_ERROR_NOT_SUPPORTED, tiled(o, driver.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 0, 0))

@@ -98,6 +98,7 @@ type simulator struct {
 	nodes     table[driver.CUgraphNode, node]
 	execs     table[driver.CUgraphExec, graphExec]
 
+	textures    table[driver.CUtexObject, allocation]
 	descriptors table[driver.CUdevResourceDesc, greenDescriptor]
 	conditions  table[driver.CUgraphConditionalHandle, condition]
 	// setter is setConditional, made once so that a launch allocates nothing.

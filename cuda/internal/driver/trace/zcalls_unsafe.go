@@ -848,6 +848,20 @@ func (d *tracer) CuTensorMapEncodeTiled(dataType driver.CUtensorMapDataType, add
 	return
 }
 
+func (d *tracer) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (t driver.CUtexObject, result driver.CUresult) {
+	call := d.begin("cuTexObjectCreate", []field{{"res", res}, {"tex", tex}, {"view", view}})
+	t, result = d.API.CuTexObjectCreate(res, tex, view)
+	call.end(result, []field{{"t", t}})
+	return
+}
+
+func (d *tracer) CuTexObjectDestroy(t driver.CUtexObject) (result driver.CUresult) {
+	call := d.begin("cuTexObjectDestroy", []field{{"t", t}})
+	result = d.API.CuTexObjectDestroy(t)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuGraphCreate(flags uint32) (out0 driver.CUgraph, result driver.CUresult) {
 	call := d.begin("cuGraphCreate", []field{{"flags", flags}})
 	out0, result = d.API.CuGraphCreate(flags)

@@ -498,6 +498,12 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *a, handle b, in
 	return 0;
 }
 
+EXPORT CUresult cuTexObjectDestroy(uint64_t a)
+{
+	note("cuTexObjectDestroy %llu", NUMBER(a));
+	return 0;
+}
+
 EXPORT CUresult cuGraphCreate(handle *a, unsigned b)
 {
 	note("cuGraphCreate %llu", NUMBER(b));
@@ -700,6 +706,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuOccupancyMaxActiveClusters", (void *)cuOccupancyMaxActiveClusters},
 	{"cuLaunchKernelEx", (void *)cuLaunchKernelEx},
 	{"cuTensorMapEncodeTiled", (void *)cuTensorMapEncodeTiled},
+	{"cuTexObjectDestroy", (void *)cuTexObjectDestroy},
 	{"cuGraphCreate", (void *)cuGraphCreate},
 	{"cuGraphDestroy", (void *)cuGraphDestroy},
 	{"cuGraphClone", (void *)cuGraphClone},

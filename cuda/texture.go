@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// TextureParams says what a texture reads, and how. The numbers of kinds are those
+// of cuda.h (CU_AD_FORMAT_…, CU_TR_…).
+type TextureParams struct {
+	Ptr              uint64
+	Format, Channels uint32
+	// Width and Height are elements; of linear memory Height is 0. Pitch is the bytes
+	// from one row to the next.
+	Width, Height, Pitch uint64
+	Address              [2]int32
+	Linear, Normalized   bool // filtered; coordinates up to 1
+	Integer              bool // integers are not promoted to numbers up to 1
+	Border               [4]float32
+}
+
+// String returns all that the driver is told.
+func (p *TextureParams) String() string {
+	return fmt.Sprintf("format %d, %d channels, %d x %d, pitch %d, address modes %v, at %#x", p.Format, p.Channels, p.Width, p.Height, p.Pitch, p.Address, p.Ptr)
+}
+
+func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_DESC) {
+	res := &driver.CUDA_RESOURCE_DESC{
+		ResType: driver.CU_RESOURCE_TYPE_PITCH2D, DevPtr: driver.CUdeviceptr(p.Ptr), Format: driver.CUarray_format(p.Format), NumChannels: p.Channels,
+		Width: p.Width, Height: p.Height, PitchInBytes: p.Pitch,
+	}
+	if p.Height == 0 {
+		res.ResType, res.Width, res.PitchInBytes = driver.CU_RESOURCE_TYPE_LINEAR, p.Pitch, 0
+	}
+	tex := &driver.CUDA_TEXTURE_DESC{BorderColor: p.Border}
+	tex.AddressMode = [3]driver.CUaddress_mode{driver.CUaddress_mode(p.Address[0]), driver.CUaddress_mode(p.Address[1]), driver.CU_TR_ADDRESS_MODE_CLAMP}
+	if p.Linear {
+		tex.FilterMode = driver.CU_TR_FILTER_MODE_LINEAR
+	}
+	if p.Normalized {
+		tex.Flags |= driver.CU_TRSF_NORMALIZED_COORDINATES
+	}
+	if p.Integer {
+		tex.Flags |= driver.CU_TRSF_READ_AS_INTEGER
+	}
+	return res, tex
+}
+
+// A Texture reads memory for kernels, which take its handle.
+//
+// # Lifetime
+//
+// Close it when no kernel uses it any more. It does not keep the memory.
+type Texture struct {
+	ctx    *Context
+	h      driver.CUtexObject // immutable
+	closed atomic.Bool
+}
+
+// NewTexture makes a texture. It calls cuTexObjectCreate.
+//
+// Errors: [ErrorInvalidValue] if a rule of CUDA's is broken; [ErrorNotSupported]
+// if the driver has no such textures.
+func (c *Context) NewTexture(p TextureParams) (*Texture, error) {
+	leave, err := c.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	res, tex := p.abi()
+	h, r := c.drv.api.CuTexObjectCreate(res, tex, nil)
+	if r != driver.CUDA_SUCCESS {
+		return nil, c.fail("cuTexObjectCreate", r, p.String())
+	}
+	c.drv.live.textures.Add(1)
+	return &Texture{ctx: c, h: h}, nil
+}
+
+// Handle returns the CUtexObject.
+func (t *Texture) Handle() uint64 { return uint64(t.h) }
+
+// Close ends the use of t. Closing twice is fine. It calls cuTexObjectDestroy.
+func (t *Texture) Close() error {
+	if t.closed.Swap(true) {
+		return nil
+	}
+	c := t.ctx
+	c.dispose("cuTexObjectDestroy", "texture", nil, &c.drv.live.textures, func(api driver.API) driver.CUresult {
+		return api.CuTexObjectDestroy(t.h)
+	}, nil)
+	return nil
+}
