@@ -178,6 +178,37 @@ def test_control_flow_and_checkpoints(product):
     assert same(jax.lax.cond(True, lambda: product(x, y), lambda: x), x * y)
 
 
+@pytest.mark.slow
+def test_an_array_on_several_devices(script, driver):
+    """JAX's CPU backend as four devices, whose threads run the operator at once."""
+    if driver != "sim":
+        pytest.skip("this machine's JAX has as many CUDA devices as it has")
+    done = script(
+        f"""
+        import jax, jax.numpy as jnp
+        import cudago as cu
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
+        code = cu.Program({SOURCE!r}).compile()
+        @cu.jax_ops.operator("test::square", backward=lambda ctx, g: 2 * g * ctx.saved_arrays[0])
+        def square(stream, x):
+            z = stream.empty_like(x)
+            config = cu.LaunchConfig((x.size + 127) // 128, 128)
+            stream.launch(config, code["product"], x, x, 1.0, z, x.size)
+            return z
+        mesh, rows = Mesh(jax.devices(), ("i",)), PartitionSpec("i")
+        x = jax.device_put(jnp.arange(4096.0), NamedSharding(mesh, rows))
+        f = jax.jit(jax.shard_map(square, mesh=mesh, in_specs=rows, out_specs=rows))
+        for _ in range(20):
+            assert jnp.array_equal(f(x), x * x)
+        assert jnp.array_equal(jax.jit(jax.grad(lambda x: f(x).sum()))(x), 2 * x)
+        assert jnp.array_equal(jax.jit(square)(x), x * x)
+        print(len(x.devices()))
+        """,
+        XLA_FLAGS="--xla_force_host_platform_device_count=4",
+    )
+    assert (done.stdout, done.returncode) == ("4\n", 0), done.stderr
+
+
 def test_a_layer_is_trained(product):
     x, truth = jax.random.uniform(jax.random.key(1), (2, 64))
 
@@ -301,9 +332,11 @@ def test_the_same_launches_are_kept_once(product, monkeypatch):
     monkeypatch.setattr(jax.ffi, "ffi_call", noting)
     x, y = pair()
     for a in (2.0, 2.0, 0.0, -0.0, 3.0):
-        product(x, y, a)
-    assert keys[0] == keys[1]
-    assert len(set(keys)) == 4
+        assert same(product(x, y, a), a * x * y)
+    assert len(keys) == len(set(keys)) == 4
+    jax.clear_caches()
+    product(x, y, 2.0)
+    assert keys[4] == keys[0]
 
 
 def test_kernels_live_as_long_as_what_was_compiled(driver):
@@ -562,6 +595,24 @@ def test_an_error_in_the_function_is_its_own(code):
 
     with pytest.raises(LookupError, match="mine"):
         wrong(code, failing)
+
+
+@pytest.mark.slow
+def test_a_device_that_does_not_read_memory_of_the_host(script, driver):
+    if driver != "sim":
+        pytest.skip("a setting of the simulated driver")
+    done = script(
+        """
+        import jax.numpy as jnp
+        import cudago as cu
+        try:
+            cu.jax_ops.operator("test::same")(lambda stream, x: x)(jnp.ones(3))
+        except cu.UnsupportedError as e:
+            print(e)
+        """,
+        CUDAGO_SIM="pageable=0",
+    )
+    assert done.stdout.startswith("test::same: the simulated device is set not to read memory")
 
 
 @pytest.mark.slow

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .kernel import Kernel
     from .launch import LaunchConfig
 
-__all__ = ["TracedArray", "TracedStream"]
-
 # By NumPy's names: XLA's number (xla_data.proto), and DLPack's code and bits. DLPack's code 3 is of
 # opaque bits, for what no C++ type is known.
 _TYPES = {
