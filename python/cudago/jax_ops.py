@@ -132,7 +132,7 @@ def operator(
             bound.apply_defaults()
             made, arrays = _Variant.of(jax, name, function, bound)
             made = _known(known, made)
-            return made.run(backward)(*arrays)
+            return made.run(backward)(*_alike(jax, arrays))
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         return call
@@ -227,6 +227,9 @@ class _Variant:
             vmap_method="sequential",
             input_output_aliases=program.aliases,
         )(*arrays, program=program.key)
+        # JAX takes what others make of arrays for the same on all devices of a mesh.
+        axes = _axes(self.jax, arrays[0]) if arrays else frozenset[Any]()
+        results = [_vary(self.jax, x, axes) for x in results]
         made = tuple(results[program.results.index(a)] for a in wanted)
         return made if several else made[0]
 
@@ -239,11 +242,45 @@ def _known(known: dict[object, _Variant], made: _Variant) -> _Variant:
     values = made.values
     if not all(type(v) in (bool, int, float, str, bytes, type(None)) for v in values):
         return made  # what else is equal may not be the same
-    exact = tuple((type(v), v.hex() if isinstance(v, float) else v) for v in values)
-    key = (exact, made.places, made.words)
+    exact: list[object] = [(type(v), v.hex() if isinstance(v, float) else v) for v in values]
+    key: object = (tuple(exact), made.places, made.words)
     if len(known) >= _MOST_KNOWN:
         known.clear()
     return known.setdefault(key, made)
+
+
+# --- jax.shard_map --------------------------------------------------------------------------------
+
+
+def _axes(jax: Any, x: Any) -> frozenset[Any]:
+    """Return the axes of a mesh along which JAX knows that an array differs between devices."""
+    kind: Any = jax.typeof(x) if hasattr(jax, "typeof") else None
+    kind = getattr(kind, "mat", kind)  # since JAX 0.10
+    return frozenset(getattr(kind, "varying", getattr(kind, "vma", ())))
+
+
+def _vary(jax: Any, x: Any, axes: frozenset[Any]) -> Any:
+    """Have JAX know of an array that it may differ along more axes."""
+    more = tuple(sorted(axes - _axes(jax, x), key=str))
+    if not more:
+        return x
+    return (
+        jax.lax.pcast(x, more, to="varying")
+        if hasattr(jax.lax, "pcast")
+        else jax.lax.pvary(x, more)
+    )
+
+
+def _alike(jax: Any, arrays: list[Any]) -> list[Any]:
+    """Have arrays differ along the same axes, as JAX does for its own functions of several arrays.
+
+    For functions of others it does not, and would not sum gradients over the devices.
+    """
+    axes = frozenset[Any]().union(*(_axes(jax, x) for x in arrays))
+    return [_vary(jax, x, axes) for x in arrays]
+
+
+# --- JAX's devices --------------------------------------------------------------------------------
 
 
 _registered: set[str] = set()

@@ -202,6 +202,19 @@ def test_an_array_on_several_devices(script, driver):
             assert jnp.array_equal(f(x), x * x)
         assert jnp.array_equal(jax.jit(jax.grad(lambda x: f(x).sum()))(x), 2 * x)
         assert jnp.array_equal(jax.jit(square)(x), x * x)
+        @cu.jax_ops.operator("test::times", backward=lambda ctx, g: (
+            g * ctx.saved_arrays[1], g * ctx.saved_arrays[0]))
+        def times(stream, x, y):
+            z = stream.empty_like(x)
+            config = cu.LaunchConfig((x.size + 127) // 128, 128)
+            stream.launch(config, code["product"], x, y, 1.0, z, x.size)
+            return z
+        y = jnp.linspace(0.0, 1.0, 1024)  # the same on each device
+        specs = rows, PartitionSpec()
+        g = jax.jit(jax.shard_map(times, mesh=mesh, in_specs=specs, out_specs=rows))
+        assert jnp.array_equal(g(x, y), x * jnp.tile(y, 4))
+        sums = jax.jit(jax.grad(lambda x, y: g(x, y).sum(), argnums=1))(x, y)
+        assert jnp.allclose(sums, x.reshape(4, 1024).sum(0))
         print(len(x.devices()))
         """,
         XLA_FLAGS="--xla_force_host_platform_device_count=4",
