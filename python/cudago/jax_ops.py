@@ -179,16 +179,21 @@ class _Variant:
     def run(self, backward: Callable[..., Any] | None) -> Any:
         """Return the operator as a function of the arrays that JAX knows again."""
         if self.compiled is None:
-            whole: Any = self.launch
+
+            def whole(*arrays: Any) -> Any:
+                return self.launch(*arrays)
+
+            whole.__name__ = getattr(self.function, "__name__", "operator")  # for JAX's profiles
+            made: Any = whole
             if backward is not None:
-                whole = self.jax.custom_vjp(self.launch)
+                made = self.jax.custom_vjp(whole)
 
                 def forward(*arrays: Any) -> tuple[Any, Any]:
-                    result = whole(*arrays)  # which has a gradient too, for those of higher order
+                    result = made(*arrays)  # which has a gradient too, for those of higher order
                     return result, (arrays, result if isinstance(result, tuple) else (result,))
 
-                whole.defvjp(forward, functools.partial(self.gradients, backward))
-            self.compiled = self.jax.jit(whole)
+                made.defvjp(forward, functools.partial(self.gradients, backward))
+            self.compiled = self.jax.jit(made)
         return self.compiled
 
     def gradients(self, backward: Callable[..., Any], saved: Any, gradient: Any) -> tuple[Any, ...]:

@@ -35,6 +35,10 @@ extern "C" __global__ void exponential(const float *x, float *y, int n) {
 extern "C" __global__ void broken(float *x, int n) { x[n + threadIdx.x] = 1; }
 extern "C" __global__ void count(int *x) { x[threadIdx.x] = threadIdx.x; }
 extern "C" __global__ void raw(void *x) { ((char *)x)[threadIdx.x] = 1; }
+extern "C" __global__ void gather(const float *x, const int *at, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[at[i]];
+}
 __device__ int bias = 0;
 extern "C" __global__ void biased(const float *x, float *y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -247,6 +251,29 @@ def test_results_for_the_backward_pass(code):
 
     x, _ = pair()
     assert same(jax.grad(lambda x: exponential(x).sum())(x), jnp.exp(x))
+
+
+def test_an_argument_without_gradient(code):
+    def backward(ctx, g):
+        x, at = ctx.saved_arrays
+        return jnp.zeros_like(x).at[at].add(g), None
+
+    @jax_ops.operator("test::gather", backward=backward)
+    def gather(stream, x, at):
+        y = stream.empty(at.shape, x.dtype)
+        stream.launch(shape(at.size), code["gather"], x, at, y, at.size)
+        return y
+
+    x, at = jnp.arange(5.0), jnp.array([3, 3, 1])
+    assert gather(x, at).tolist() == [3, 3, 1]
+    gradient = jax.jit(jax.grad(lambda x: (gather(x, at) ** 2).sum()))
+    assert gradient(x).tolist() == [0, 2, 0, 12, 0]
+    assert jax.jacrev(gather)(x, at).shape == (3, 5)
+    assert jax.vmap(gather, in_axes=(None, 0))(x, at[:, None]).tolist() == [[3], [3], [1]]
+
+
+def test_its_name_is_in_jaxs_programs(product):
+    assert "name=product" in str(jax.make_jaxpr(product)(*pair()))
 
 
 # --- what operators write to, and return ----------------------------------------------------------
