@@ -58,7 +58,7 @@ typedef struct {
 enum cudago_xla_frame_kind { XLA_FRAME_BAD,     /* the problem says why */
                              XLA_FRAME_QUERY,   /* was a question about us, and is answered */
                              XLA_FRAME_EXECUTE };
-/* Can an error be reported at all? */
+/* Can an error be reported? */
 int cudago_xla_has_api(const xla_frame *f);
 enum cudago_xla_frame_kind cudago_xla_frame(const xla_frame *f, cudago_xla_problem *p);
 const xla_text *cudago_xla_key(const xla_frame *f); /* NULL: there is none */

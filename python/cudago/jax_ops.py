@@ -45,9 +45,9 @@ class Residuals:
         saved_results: tuple[Any, ...],
         arguments: tuple[Any, ...],
     ) -> None:
-        self.saved_arrays = saved_arrays
-        self.saved_results = saved_results
-        self.arguments = arguments
+        self.saved_arrays: tuple[Any, ...] = saved_arrays
+        self.saved_results: tuple[Any, ...] = saved_results
+        self.arguments: tuple[Any, ...] = arguments
 
 
 def operator(
