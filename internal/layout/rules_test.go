@@ -97,6 +97,7 @@ var mayUseC = map[string]bool{
 	"pyext/tensor":                       true,
 	"pyext/kernel":                       true,
 	"pyext/graph":                        true,
+	"pyext/xla":                          true,
 	"pyext/finalizer":                    true,
 	"pyext/module":                       true,
 	"cuda/internal/driver/nvidia":        true,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 enum { XLA_MAJOR = 0,
+       XLA_OLDEST = 1,
        XLA_MINOR = 3 }; /* the newest version that was read */
 
 enum { XLA_EXTENSION_METADATA = 1 };

@@ -38,26 +38,28 @@ static int wrong_version(const xla_version *v, cudago_xla_problem *p) {
     return -1;
 }
 
-/* Says which version we were written for, of those that XLA has, and that we may be captured. */
+/* Says which version we were written for, of those that XLA has, and that we may be captured. XLA that has version 0.1 takes
+ * no other, and asks without its table of functions (seen in jaxlib 0.5.3). */
 static enum cudago_xla_frame_kind answer(const xla_frame *f, const xla_metadata_extension *e, cudago_xla_problem *p) {
     if (too_small(p, "the question about a function", e->base.size, XLA_SIZE(xla_metadata_extension, metadata)))
         return XLA_FRAME_BAD;
     xla_metadata *m = e->metadata;
     if (too_small(p, "the answer about a function", m ? m->size : 0, XLA_SIZE(xla_metadata, traits))) return XLA_FRAME_BAD;
-    int32_t minor = f->api->version.minor;
+    int32_t minor = cudago_xla_has_api(f) ? f->api->version.minor : XLA_OLDEST;
+    if (minor > XLA_MINOR) minor = XLA_MINOR;
     m->version.major = XLA_MAJOR;
-    m->version.minor = minor < XLA_MINOR ? minor : XLA_MINOR;
+    m->version.minor = minor < XLA_OLDEST ? XLA_OLDEST : minor;
     m->traits = XLA_TRAIT_COMMAND_BUFFERS;
     return XLA_FRAME_QUERY;
 }
 
 enum cudago_xla_frame_kind cudago_xla_frame(const xla_frame *f, cudago_xla_problem *p) {
-    const xla_api *api = f->api;
-    if (too_small(p, "the table of functions", api->size, XLA_SIZE(xla_api, stream_get)) || wrong_version(&api->version, p))
-        return XLA_FRAME_BAD;
-    if (too_small(p, "a call", f->size, XLA_SIZE(xla_frame, attributes))) return XLA_FRAME_BAD;
+    const xla_api *api = cudago_xla_has_api(f) ? f->api : NULL;
+    if (api && wrong_version(&api->version, p)) return XLA_FRAME_BAD;
+    if (too_small(p, "a call", f ? f->size : 0, XLA_SIZE(xla_frame, attributes))) return XLA_FRAME_BAD;
     for (const xla_extension *e = f->extensions; e; e = e->next)
         if (e->type == XLA_EXTENSION_METADATA) return answer(f, (const xla_metadata_extension *)e, p);
+    if (too_small(p, "the table of functions", api ? api->size : 0, XLA_SIZE(xla_api, stream_get))) return XLA_FRAME_BAD;
     if (f->stage == XLA_STAGE_EXECUTE) return XLA_FRAME_EXECUTE;
     cudago_xla_say(p, XLA_INVALID_ARGUMENT, "cudago launches kernels in the stage in which XLA executes, not in stage %d", f->stage);
     return XLA_FRAME_BAD;

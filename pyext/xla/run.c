@@ -171,13 +171,12 @@ static xla_error *execute(const xla_frame *f, int host, cudago_xla_problem *p) {
 
 static xla_error *handle(const xla_frame *f, int host) {
     cudago_xla_problem p = {.code = 0};
-    if (!cudago_xla_has_api(f)) { /* then XLA has not accepted our answer either, and does not call us */
-        fputs("cudago: XLA calls a function through an interface that cudago does not know; nothing was launched\n", stderr);
-        return NULL;
-    }
     xla_error *e = NULL;
     if (cudago_xla_frame(f, &p) == XLA_FRAME_EXECUTE) e = execute(f, host, &p);
-    return e || !p.code ? e : report(f, p.text, p.code);
+    if (e || !p.code) return e;
+    if (cudago_xla_has_api(f)) return report(f, p.text, p.code);
+    fprintf(stderr, "cudago: %s\n", p.text); /* XLA does not accept a function that has left its question unanswered */
+    return NULL;
 }
 
 xla_error *cudago_xla_host(xla_frame *f) { return handle(f, 1); }

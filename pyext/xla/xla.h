@@ -4,7 +4,7 @@
  *
  * A program is what an operator launches for arrays of certain shapes: kernels, configurations, values and the places of
  * the arrays' addresses, all known when JAX traced the operator. XLA's program has only its key. Programs are kept for good:
- * nobody can tell how long XLA has a compiled function, and JAX keeps such functions as long as it likes.
+ * nobody tells how long JAX keeps what it has traced or compiled.
  *
  * XLA's threads run them, many at once, without the GIL, up to the end of the process. So no code here that they run touches
  * a Python object: what they read is written before a program is published, and never changed but for what is _Atomic. */
@@ -58,7 +58,7 @@ typedef struct {
 enum cudago_xla_frame_kind { XLA_FRAME_BAD,     /* the problem says why */
                              XLA_FRAME_QUERY,   /* was a question about us, and is answered */
                              XLA_FRAME_EXECUTE };
-/* Can an error be reported at all? */
+/* Can an error be reported? */
 int cudago_xla_has_api(const xla_frame *f);
 enum cudago_xla_frame_kind cudago_xla_frame(const xla_frame *f, cudago_xla_problem *p);
 const xla_text *cudago_xla_key(const xla_frame *f); /* NULL: there is none */

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from . import _core
 from ._driver import driver_name
 from ._kernel.traced import TracedArray, TracedStream, program_of
+from ._memory.device import Device
 from .errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ class Residuals:
         saved_results: tuple[Any, ...],
         arguments: tuple[Any, ...],
     ) -> None:
-        self.saved_arrays = saved_arrays
-        self.saved_results = saved_results
-        self.arguments = arguments
+        self.saved_arrays: tuple[Any, ...] = saved_arrays
+        self.saved_results: tuple[Any, ...] = saved_results
+        self.arguments: tuple[Any, ...] = arguments
 
 
 def operator(
@@ -123,10 +124,15 @@ def operator(
             raise TypeError(f"{function!r} must take a stream as its first argument")
         first = parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
         signature = signature.replace(parameters=parameters if first else parameters[1:])
+        known: dict[object, _Variant] = {}
 
         @functools.wraps(function)
         def call(*args: Any, **words: Any) -> Any:
-            return _Call(jax, name, function, signature.bind(*args, **words)).run(backward)
+            bound = signature.bind(*args, **words)
+            bound.apply_defaults()
+            made, arrays = _Variant.of(jax, name, function, bound)
+            made = _known(known, made)
+            return made.run(backward)(*_alike(jax, arrays))
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         return call
@@ -134,45 +140,68 @@ def operator(
     return decorate
 
 
-class _Call:
-    """One call of an operator: its arguments, apart as arrays and as values."""
+class _Variant:
+    """An operator with values for all arguments but its arrays."""
 
     def __init__(
-        self, jax: Any, name: str, function: Callable[..., Any], bound: inspect.BoundArguments
+        self,
+        jax: Any,
+        name: str,
+        function: Callable[..., Any],
+        values: Sequence[Any],
+        places: tuple[int, ...],
+        words: tuple[str, ...],
     ) -> None:
-        bound.apply_defaults()
         self.jax, self.name, self.function = jax, name, function
-        self.names = tuple(bound.kwargs)
-        values = [*bound.args, *bound.kwargs.values()]
-        arrays = (jax.Array, import_module("numpy").ndarray)
-        self.places = [i for i, v in enumerate(values) if isinstance(v, arrays)]
-        self.arrays: list[Any] = [jax.numpy.asarray(values[i]) for i in self.places]
-        self.values = [None if i in self.places else v for i, v in enumerate(values)]
-        for v in self.values:
-            if any(isinstance(leaf, arrays) for leaf in jax.tree_util.tree_leaves(v)):
+        self.values = tuple(values)  # of all arguments, with None for the arrays
+        self.places = places  # of the arrays
+        self.words = words  # names of the last arguments
+        self.compiled: Any = None
+
+    @classmethod
+    def of(
+        cls, jax: Any, name: str, function: Callable[..., Any], bound: inspect.BoundArguments
+    ) -> tuple[_Variant, list[Any]]:
+        """Take the arrays out of the arguments."""
+        given = [*bound.args, *bound.kwargs.values()]
+        kinds = (jax.Array, import_module("numpy").ndarray)
+        places = tuple(i for i, v in enumerate(given) if isinstance(v, kinds))
+        arrays: list[Any] = [jax.numpy.asarray(given[i]) for i in places]
+        values = [None if i in places else v for i, v in enumerate(given)]
+        for v in values:
+            if any(isinstance(leaf, kinds) for leaf in jax.tree_util.tree_leaves(v)):
                 raise TypeError(
                     f"{name}: an argument is an array or a value, got {type(v).__name__} with "
                     "arrays in it: take them as *arrays"
                 )
+        return cls(jax, name, function, values, places, tuple(bound.kwargs)), arrays
 
     def run(self, backward: Callable[..., Any] | None) -> Any:
-        """Run the operator, or have JAX trace it."""
-        if backward is None:
-            return self.launch(*self.arrays)
-        made = self.jax.custom_vjp(self.launch)
+        """Return the operator as a function of the arrays that JAX knows again."""
+        if self.compiled is None:
 
-        def forward(*arrays: Any) -> tuple[Any, Any]:
-            result = made(*arrays)  # which has a gradient too, for those of higher order
-            return result, (arrays, result if isinstance(result, tuple) else (result,))
+            def whole(*arrays: Any) -> Any:
+                return self.launch(*arrays)
 
-        made.defvjp(forward, functools.partial(self.gradients, backward))
-        return made(*self.arrays)
+            whole.__name__ = getattr(self.function, "__name__", "operator")  # for JAX's profiles
+            made: Any = whole
+            if backward is not None:
+                made = self.jax.custom_vjp(whole)
+
+                def forward(*arrays: Any) -> tuple[Any, Any]:
+                    result = made(*arrays)  # which has a gradient too, for those of higher order
+                    return result, (arrays, result if isinstance(result, tuple) else (result,))
+
+                made.defvjp(forward, functools.partial(self.gradients, backward))
+            self.compiled = self.jax.jit(made)
+        return self.compiled
 
     def gradients(self, backward: Callable[..., Any], saved: Any, gradient: Any) -> tuple[Any, ...]:
         """Return the gradients of the arrays."""
         arrays, results = saved
-        ctx = Residuals(arrays, results, tuple(self.values))
-        given = gradient if isinstance(gradient, tuple) else (gradient,)
+        ctx = Residuals(arrays, results, self.values)
+        several = isinstance(gradient, tuple)
+        given = cast("tuple[Any, ...]", gradient) if several else (gradient,)
         made = backward(ctx, *given)
         found = tuple(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else (made,)
         if len(found) != len(self.values):
@@ -191,10 +220,9 @@ class _Call:
         values = list(self.values)
         for i, array in zip(self.places, given, strict=True):
             values[i] = array
-        n = len(values) - len(self.names)
-        returned = self.function(
-            stream, *values[:n], **dict(zip(self.names, values[n:], strict=True))
-        )
+        n = len(values) - len(self.words)
+        words = dict(zip(self.words, values[n:], strict=True))
+        returned = self.function(stream, *values[:n], **words)
         several = isinstance(returned, tuple | list)
         wanted = list(cast("Sequence[Any]", returned)) if several else [returned]
         program = program_of(stream, given, wanted)
@@ -204,8 +232,60 @@ class _Call:
             vmap_method="sequential",
             input_output_aliases=program.aliases,
         )(*arrays, program=program.key)
+        # JAX takes what others make of arrays for the same on all devices of a mesh.
+        axes = _axes(self.jax, arrays[0]) if arrays else frozenset[Any]()
+        results = [_vary(self.jax, x, axes) for x in results]
         made = tuple(results[program.results.index(a)] for a in wanted)
         return made if several else made[0]
+
+
+_MOST_KNOWN = 256  # variants of an operator; JAX compiles those that come again anew
+
+
+def _known(known: dict[object, _Variant], made: _Variant) -> _Variant:
+    """Return a variant with the same values that JAX may have compiled already."""
+    values = made.values
+    if not all(type(v) in (bool, int, float, str, bytes, type(None)) for v in values):
+        return made  # what else is equal may not be the same
+    exact: list[object] = [(type(v), v.hex() if isinstance(v, float) else v) for v in values]
+    key: object = (tuple(exact), made.places, made.words)
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    return known.setdefault(key, made)
+
+
+# --- jax.shard_map --------------------------------------------------------------------------------
+
+
+def _axes(jax: Any, x: Any) -> frozenset[Any]:
+    """Return the axes of a mesh along which JAX knows that an array differs between devices."""
+    kind: Any = jax.typeof(x) if hasattr(jax, "typeof") else None
+    kind = getattr(kind, "mat", kind)  # since JAX 0.10
+    return frozenset(getattr(kind, "varying", getattr(kind, "vma", ())))
+
+
+def _vary(jax: Any, x: Any, axes: frozenset[Any]) -> Any:
+    """Have JAX know of an array that it may differ along more axes."""
+    more = tuple(sorted(axes - _axes(jax, x), key=str))
+    if not more:
+        return x
+    return (
+        jax.lax.pcast(x, more, to="varying")
+        if hasattr(jax.lax, "pcast")
+        else jax.lax.pvary(x, more)
+    )
+
+
+def _alike(jax: Any, arrays: list[Any]) -> list[Any]:
+    """Have arrays differ along the same axes, as JAX does for its own functions of several arrays.
+
+    For functions of others it does not, and would not sum gradients over the devices.
+    """
+    axes = frozenset[Any]().union(*(_axes(jax, x) for x in arrays))
+    return [_vary(jax, x, axes) for x in arrays]
+
+
+# --- JAX's devices --------------------------------------------------------------------------------
 
 
 _registered: set[str] = set()
@@ -222,6 +302,11 @@ def _devices(jax: Any, name: str, simulated: bool) -> tuple[int, ...]:
                 )
             _registered.add(_TARGET)
     if simulated:
+        if not Device(0).properties.pageable_memory_access:
+            raise UnsupportedError(
+                f"{name}: the simulated device is set not to read memory of the host "
+                "(CUDAGO_SIM=pageable=0), where JAX has its arrays"
+            )
         return (0,)
     try:
         devices: list[Any] = jax.local_devices(backend="cuda")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The guide's programs with PyTorch run as written, with what their pages name."""
+"""The guide's programs with PyTorch and JAX run as written, with what their pages name."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import pytest
 
 from ..installed import ROOT, command, python_blocks
 
-PROGRAMS = {"torch-kernel": "from-pytorch", "torch-operator": "torch-operator"}
+PROGRAMS = {
+    "torch-kernel": ("from-pytorch", "torch"),
+    "torch-operator": ("torch-operator", "torch"),
+    "jax-operator": ("jax-operator", "jax"),
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_with_torch_runs(name, script, driver):
-    pytest.importorskip("torch")
-    text = (ROOT / "docs" / "guide" / f"{PROGRAMS[name]}.rst").read_text()
+def test_program_with_a_framework_runs(name, script, driver):
+    page, framework = PROGRAMS[name]
+    pytest.importorskip(framework)
+    text = (ROOT / "docs" / "guide" / f"{page}.rst").read_text()
     file = script.directory / "program" / "page.py"
     file.parent.mkdir()
     file.write_text("".join(python_blocks(text, f":name: {name}")))

@@ -35,6 +35,10 @@ extern "C" __global__ void exponential(const float *x, float *y, int n) {
 extern "C" __global__ void broken(float *x, int n) { x[n + threadIdx.x] = 1; }
 extern "C" __global__ void count(int *x) { x[threadIdx.x] = threadIdx.x; }
 extern "C" __global__ void raw(void *x) { ((char *)x)[threadIdx.x] = 1; }
+extern "C" __global__ void gather(const float *x, const int *at, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[at[i]];
+}
 __device__ int bias = 0;
 extern "C" __global__ void biased(const float *x, float *y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -178,6 +182,52 @@ def test_control_flow_and_checkpoints(product):
     assert same(jax.lax.cond(True, lambda: product(x, y), lambda: x), x * y)
 
 
+@pytest.mark.slow
+def test_an_array_on_several_devices(script, driver):
+    """JAX's CPU backend as four devices, whose threads run the operator at once."""
+    if driver != "sim":
+        pytest.skip("this machine's JAX has as many CUDA devices as it has")
+    if not hasattr(jax, "shard_map"):
+        pytest.skip("JAX before 0.6 has it elsewhere")
+    done = script(
+        f"""
+        import jax, jax.numpy as jnp
+        import cudago as cu
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
+        code = cu.Program({SOURCE!r}).compile()
+        @cu.jax_ops.operator("test::square", backward=lambda ctx, g: 2 * g * ctx.saved_arrays[0])
+        def square(stream, x):
+            z = stream.empty_like(x)
+            config = cu.LaunchConfig((x.size + 127) // 128, 128)
+            stream.launch(config, code["product"], x, x, 1.0, z, x.size)
+            return z
+        mesh, rows = Mesh(jax.devices(), ("i",)), PartitionSpec("i")
+        x = jax.device_put(jnp.arange(4096.0), NamedSharding(mesh, rows))
+        f = jax.jit(jax.shard_map(square, mesh=mesh, in_specs=rows, out_specs=rows))
+        for _ in range(20):
+            assert jnp.array_equal(f(x), x * x)
+        assert jnp.array_equal(jax.jit(jax.grad(lambda x: f(x).sum()))(x), 2 * x)
+        assert jnp.array_equal(jax.jit(square)(x), x * x)
+        @cu.jax_ops.operator("test::times", backward=lambda ctx, g: (
+            g * ctx.saved_arrays[1], g * ctx.saved_arrays[0]))
+        def times(stream, x, y):
+            z = stream.empty_like(x)
+            config = cu.LaunchConfig((x.size + 127) // 128, 128)
+            stream.launch(config, code["product"], x, y, 1.0, z, x.size)
+            return z
+        y = jnp.linspace(0.0, 1.0, 1024)  # the same on each device
+        specs = rows, PartitionSpec()
+        g = jax.jit(jax.shard_map(times, mesh=mesh, in_specs=specs, out_specs=rows))
+        assert jnp.array_equal(g(x, y), x * jnp.tile(y, 4))
+        sums = jax.jit(jax.grad(lambda x, y: g(x, y).sum(), argnums=1))(x, y)
+        assert jnp.allclose(sums, x.reshape(4, 1024).sum(0))
+        print(len(x.devices()))
+        """,
+        XLA_FLAGS="--xla_force_host_platform_device_count=4",
+    )
+    assert (done.stdout, done.returncode) == ("4\n", 0), done.stderr
+
+
 def test_a_layer_is_trained(product):
     x, truth = jax.random.uniform(jax.random.key(1), (2, 64))
 
@@ -203,6 +253,29 @@ def test_results_for_the_backward_pass(code):
 
     x, _ = pair()
     assert same(jax.grad(lambda x: exponential(x).sum())(x), jnp.exp(x))
+
+
+def test_an_argument_without_gradient(code):
+    def backward(ctx, g):
+        x, at = ctx.saved_arrays
+        return jnp.zeros_like(x).at[at].add(g), None
+
+    @jax_ops.operator("test::gather", backward=backward)
+    def gather(stream, x, at):
+        y = stream.empty(at.shape, x.dtype)
+        stream.launch(shape(at.size), code["gather"], x, at, y, at.size)
+        return y
+
+    x, at = jnp.arange(5.0), jnp.array([3, 3, 1])
+    assert gather(x, at).tolist() == [3, 3, 1]
+    gradient = jax.jit(jax.grad(lambda x: (gather(x, at) ** 2).sum()))
+    assert gradient(x).tolist() == [0, 2, 0, 12, 0]
+    assert jax.jacrev(gather)(x, at).shape == (3, 5)
+    assert jax.vmap(gather, in_axes=(None, 0))(x, at[:, None]).tolist() == [[3], [3], [1]]
+
+
+def test_its_name_is_in_jaxs_programs(product):
+    assert "name=product" in str(jax.make_jaxpr(product)(*pair()))
 
 
 # --- what operators write to, and return ----------------------------------------------------------
@@ -301,9 +374,11 @@ def test_the_same_launches_are_kept_once(product, monkeypatch):
     monkeypatch.setattr(jax.ffi, "ffi_call", noting)
     x, y = pair()
     for a in (2.0, 2.0, 0.0, -0.0, 3.0):
-        product(x, y, a)
-    assert keys[0] == keys[1]
-    assert len(set(keys)) == 4
+        assert same(product(x, y, a), a * x * y)
+    assert len(keys) == len(set(keys)) == 4
+    jax.clear_caches()
+    product(x, y, 2.0)
+    assert keys[4] == keys[0]
 
 
 def test_kernels_live_as_long_as_what_was_compiled(driver):
@@ -562,6 +637,24 @@ def test_an_error_in_the_function_is_its_own(code):
 
     with pytest.raises(LookupError, match="mine"):
         wrong(code, failing)
+
+
+@pytest.mark.slow
+def test_a_device_that_does_not_read_memory_of_the_host(script, driver):
+    if driver != "sim":
+        pytest.skip("a setting of the simulated driver")
+    done = script(
+        """
+        import jax.numpy as jnp
+        import cudago as cu
+        try:
+            cu.jax_ops.operator("test::same")(lambda stream, x: x)(jnp.ones(3))
+        except cu.UnsupportedError as e:
+            print(e)
+        """,
+        CUDAGO_SIM="pageable=0",
+    )
+    assert done.stdout.startswith("test::same: the simulated device is set not to read memory")
 
 
 @pytest.mark.slow

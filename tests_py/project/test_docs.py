@@ -25,6 +25,7 @@ NAMED = {
     "guide/other-compilers.rst": ["numba", "triton", "cub"],
     "guide/from-pytorch.rst": ["torch-kernel"],
     "guide/torch-operator.rst": ["torch-operator"],
+    "guide/jax-operator.rst": ["jax-operator"],
 }
 MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]

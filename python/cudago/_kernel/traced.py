@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .. import _core
 from .named import arranged
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from .kernel import Kernel
     from .launch import LaunchConfig
-
-__all__ = ["TracedArray", "TracedStream"]
 
 # By NumPy's names: XLA's number (xla_data.proto), and DLPack's code and bits. DLPack's code 3 is of
 # opaque bits, for what no C++ type is known.
@@ -48,7 +46,12 @@ _TYPES = {
     "float8_e8m0fnu": (33, 3, 8),
 }
 
-_Launch: TypeAlias = "tuple[Kernel, LaunchConfig, bytes, tuple[tuple[int, TracedArray], ...]]"
+
+class _Launch(NamedTuple):
+    kernel: Kernel
+    config: LaunchConfig
+    values: bytes  # all parameters but the addresses
+    addresses: tuple[tuple[int, TracedArray], ...]  # parameters that arrays are given for
 
 
 class TracedArray:
@@ -191,7 +194,7 @@ class TracedStream:
         for i, array in addresses:
             if stores[i]:
                 self._stored.setdefault(array, f"parameter {i} of kernel {kernel.name}")
-        self._launches.append((kernel, config, packed, tuple(addresses)))
+        self._launches.append(_Launch(kernel, config, packed, tuple(addresses)))
 
     def _own(self, array: TracedArray) -> None:
         if array._of is not self:
