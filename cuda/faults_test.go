@@ -66,12 +66,7 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 	done := func(f func() error) func() (io.Closer, error) {
 		return func() (io.Closer, error) { return nil, f() }
 	}
-	return map[string]func() (io.Closer, error){
-		"new stream":          func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
-		"new event":           func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
-		"new pool":            func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
-		"new pinned pool":     func() (io.Closer, error) { return NewPinnedPool(c.dev, PoolOptions{}, nil) },
-		"new managed pool":    func() (io.Closer, error) { return NewManagedPool(c.dev, PoolOptions{}) },
+	all := map[string]func() (io.Closer, error){
 		"allocate":            func() (io.Closer, error) { return mr.Allocate(16, s) },
 		"allocate pinned":     func() (io.Closer, error) { return pinned.Allocate(16, s) },
 		"register host":       func() (io.Closer, error) { return c.RegisterHost(HostRegistration{Ptr: f.host, Size: 64}) },
@@ -119,9 +114,6 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 			_, err = code.Load(c.dev)
 			return code, err
 		},
-		"new texture": func() (io.Closer, error) {
-			return c.NewTexture(TextureParams{Ptr: 1 << 20, Format: 0x20, Channels: 1, Width: 8, Pitch: 32})
-		},
 		"encode tensor map": done(func() error { _, err := c.EncodeTensorMap(sampleMap()); return err }),
 		"get kernel":        func() (io.Closer, error) { return code.Kernel(c.dev, f.kernel) },
 		"load kernel":       done(k.Load),
@@ -131,6 +123,22 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"instantiate": func() (io.Closer, error) {
 			x, err := c.Instantiate(f.graph, 0)
 			return execCloser{c, x}, err
+		},
+	}
+	maps.Copy(all, creations(c))
+	return all
+}
+
+// creations are operations that need a context alone.
+func creations(c *Context) map[string]func() (io.Closer, error) {
+	return map[string]func() (io.Closer, error){
+		"new stream":       func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
+		"new event":        func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
+		"new pool":         func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
+		"new pinned pool":  func() (io.Closer, error) { return NewPinnedPool(c.dev, PoolOptions{}, nil) },
+		"new managed pool": func() (io.Closer, error) { return NewManagedPool(c.dev, PoolOptions{}) },
+		"new texture": func() (io.Closer, error) {
+			return c.NewTexture(TextureParams{Ptr: 1 << 20, Format: 0x20, Channels: 1, Width: 8, Pitch: 32})
 		},
 	}
 }
