@@ -43,12 +43,11 @@ from ._kernel.launch import LaunchConfig, launch  # noqa: E402
 from ._kernel.object_code import ObjectCode  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
+from ._memory.host_resource import ManagedMemoryResource, PinnedMemoryResource  # noqa: E402
 from ._memory.properties import DeviceProperties  # noqa: E402
 from ._memory.resource import (  # noqa: E402
     DeviceMemoryResource,
-    ManagedMemoryResource,
     MemoryResource,
-    PinnedMemoryResource,
     VirtualMemoryResource,
 )
 from ._stream.event import Event  # noqa: E402

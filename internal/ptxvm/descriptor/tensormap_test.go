@@ -85,7 +85,7 @@ func TestPiecesOfFiveDimensions(t *testing.T) {
 }
 
 func TestSwizzle(t *testing.T) {
-	require.EqualValues(t, []uint64{0, 32, 64, 128}, []uint64{Plain.Span(), Swizzle32.Span(), Swizzle64.Span(), Swizzle128.Span()})
+	require.Equal(t, []uint64{0, 32, 64, 128}, []uint64{Plain.Span(), Swizzle32.Span(), Swizzle64.Span(), Swizzle128.Span()})
 	// The 16 bytes of the second row of 128 bytes trade places with their neighbours.
 	require.EqualValues(t, 128+16+5, Swizzle128.Place(128+5))
 	require.EqualValues(t, 7*128+(6^7)*16, Swizzle128.Place(7*128+6*16))

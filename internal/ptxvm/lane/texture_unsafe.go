@@ -25,7 +25,7 @@ func (s *selection) tex() error {
 		return err
 	}
 	for _, r := range append(ir.Src[1:len(ir.Src):len(ir.Src)], ir.Dst...) {
-		place := uint32(register.None)
+		place := register.None
 		if r != ptxir.NoReg {
 			if err := s.take(&place, r, register.Class32); err != nil {
 				return err

@@ -6,11 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._memory.resource import (
-    ManagedMemoryResource,
-    PinnedMemoryResource,
-    VirtualMemoryResource,
-)
+from .._memory.host_resource import ManagedMemoryResource, PinnedMemoryResource
+from .._memory.resource import VirtualMemoryResource
 from .._tensor.element import numpy_dtype
 
 if TYPE_CHECKING:

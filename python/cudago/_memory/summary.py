@@ -10,7 +10,8 @@ from .. import _core
 from .._card import card
 from .._ordinal import devices_in_use
 from ..errors import OutOfMemoryError
-from .resource import ManagedMemoryResource, _pools
+from .host_resource import ManagedMemoryResource
+from .resource import _pools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory resources of the host's memory: pinned and managed."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING
+
+from .. import _core
+from .._ordinal import device_at
+from .resource import _Pooled, _sizes
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .pool import PoolOptions
+
+__all__ = ["ManagedMemoryResource", "PinnedMemoryResource"]
+
+
+def _host_options(pool: object) -> PoolOptions:
+    from .pool import PoolOptions
+
+    if not isinstance(pool, PoolOptions):
+        raise TypeError(f"pool must be PoolOptions, not {type(pool).__name__}")
+    if pool.ipc_enabled:
+        raise ValueError("ipc_enabled is for pools of device memory")
+    return pool
+
+
+class PinnedMemoryResource(_Pooled):
+    """Page-locked host memory, which devices access directly.
+
+    Its buffers support Python's buffer protocol: ``numpy.frombuffer(buf, dtype)`` copies nothing.
+
+    Parameters
+    ----------
+    pool : PoolOptions, optional
+        Creates a pool with these options: memory is then allocated and freed in stream order,
+        which takes microseconds. By default each allocation is page-locked by itself.
+    device : Device, optional
+        Device whose streams order the memory of a pool; by default device 0. Kernels on every
+        device can access it.
+    numa : int, optional
+        NUMA node of the host that a pool takes memory of; by default any.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no pools of host memory, or its driver is older than CUDA 13.0; 12.9 has
+        those on a NUMA node.
+
+    Notes
+    -----
+    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
+    first; memory of a pool is not there for the host before that either. Without a pool, allocating
+    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
+    capturing, and `Stream.write_value` does not take its memory.
+
+    References
+    ----------
+    ``cuMemHostAlloc``, ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
+
+    Examples
+    --------
+    >>> memoryview(cudago.PinnedMemoryResource().allocate(4)).nbytes
+    4
+    >>> if device.properties.host_memory_pools_supported:
+    ...     pool = cudago.PinnedMemoryResource(pool=cudago.PoolOptions())
+    ...     buffer = pool.allocate(4, stream=stream)
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        *,
+        pool: PoolOptions | None = None,
+        device: Device | None = None,
+        numa: int | None = None,
+    ) -> PinnedMemoryResource:
+        """Create the resource."""
+        if pool is None:
+            if device is not None or numa is not None:
+                raise TypeError("device and numa are of a pool: pass pool=PoolOptions() too")
+            alone = _core._resource_pinned(cls)
+            alone._max_size, alone._handle = None, None
+            return alone
+        if numa is not None and not 0 <= index(numa) < 1 << 31:
+            raise ValueError(f"numa must be the number of a node, got {numa}")
+        sizes = _sizes(_host_options(pool))
+        on = device_at() if device is None else device
+        node = -1 if numa is None else index(numa)
+        made = _core._resource_host_pool(cls, on, *sizes, False, node)
+        made._has(pool)
+        return made
+
+
+class ManagedMemoryResource(_Pooled):
+    """Memory that the host and the device use at the same address; the driver moves it.
+
+    Parameters
+    ----------
+    device : Device
+        The device in whose context the memory is allocated.
+    pool : PoolOptions, optional
+        Creates a pool with these options, which cannot limit the size: memory is then allocated and
+        freed in the order of streams of `device`. By default each allocation is made by itself.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no managed memory; of a pool, if the driver is older than CUDA 13.0.
+
+    Notes
+    -----
+    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
+    first; memory of a pool is not there for the host before that either. Without a pool, allocating
+    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
+    capturing.
+
+    References
+    ----------
+    ``cuMemAllocManaged``, ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
+
+    Examples
+    --------
+    >>> buffer = cudago.ManagedMemoryResource(device).allocate(4)
+    >>> buffer.fill(7, stream=stream)
+    >>> stream.sync()
+    >>> memoryview(buffer)[0]
+    7
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> ManagedMemoryResource:
+        """Create the resource."""
+        if pool is None:
+            alone = _core._resource_managed(cls, device)
+            alone._max_size, alone._handle = None, None
+            return alone
+        sizes = _sizes(_host_options(pool))
+        if sizes[1]:
+            raise ValueError(f"max_size cannot be set for managed memory, got {pool.max_size}")
+        made = _core._resource_host_pool(cls, device, *sizes, True, -1)
+        made._has(pool)
+        return made
