@@ -6,6 +6,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -97,14 +98,22 @@ func (mr *DeviceMemoryResource) ExportPointer(base, size uint64) (PointerExport,
 	if err := mr.needShareable(); err != nil {
 		return PointerExport{}, err
 	}
-	data, err := poolCall(mr, "cuMemPoolExportPointer", func(api driver.API, _ driver.CUmemoryPool) (driver.CUmemPoolPtrExportData, driver.CUresult) {
-		return api.CuMemPoolExportPointer(driver.CUdeviceptr(base))
-	})
+	data, err := mr.exportPointer(base)
+	// NVIDIA's driver, 580, refused memory that was allocated just before.
+	if errors.Is(err, ErrorInvalidValue) && mr.ctx.Synchronize() == nil {
+		data, err = mr.exportPointer(base)
+	}
 	if err != nil {
 		return PointerExport{}, err
 	}
 	slot, err := mr.lessor.slot(base)
 	return PointerExport{Data: data.Reserved, Size: size, Slot: slot, Pool: mr.lessor.id}, err
+}
+
+func (mr *DeviceMemoryResource) exportPointer(base uint64) (driver.CUmemPoolPtrExportData, error) {
+	return poolCall(mr, "cuMemPoolExportPointer", func(api driver.API, _ driver.CUmemoryPool) (driver.CUmemPoolPtrExportData, driver.CUresult) {
+		return api.CuMemPoolExportPointer(driver.CUdeviceptr(base))
+	})
 }
 
 // MayFree reports whether the allocation that starts at base can be freed, because
@@ -123,6 +132,32 @@ type ImportedMemoryResource struct {
 	lessee *lessee // nil without leases
 	uses   uses
 	held   refs // until it is closed, by the caller; and by each allocation
+
+	mu      sync.Mutex
+	imports map[importKey]*imported // guarded by mu
+}
+
+// importKey says which memory it is: its lease, which it has alone, or what the
+// driver says of it.
+type importKey struct {
+	slot int64
+	data [SharedBytes]byte
+}
+
+func (mr *ImportedMemoryResource) key(e PointerExport) importKey {
+	if mr.lessee != nil {
+		return importKey{slot: e.Slot}
+	}
+	return importKey{data: e.Data}
+}
+
+// imported is memory of another process. NVIDIA's driver, 580, returns the same
+// address for the same memory each time, and one cuMemFree ends that: so it is
+// imported once, and freed with its last Buffer.
+type imported struct {
+	base  uint64
+	count int  // guarded by ImportedMemoryResource.mu; its Buffers
+	freed bool // guarded likewise
 }
 
 // ImportPool imports a pool of another process into d, which has to be the same
@@ -138,7 +173,7 @@ func ImportPool(d *Device, pool, leases int) (*ImportedMemoryResource, error) {
 	if err != nil {
 		return nil, err
 	}
-	mr := &ImportedMemoryResource{ctx: c}
+	mr := &ImportedMemoryResource{ctx: c, imports: map[importKey]*imported{}}
 	if leases >= 0 {
 		if mr.lessee, err = newLessee(leases); err != nil {
 			return nil, badValue("handle", "cannot be imported: %v", err)
@@ -207,24 +242,40 @@ func (mr *ImportedMemoryResource) Import(e PointerExport, s *Stream) (*Buffer, e
 	if mr.lessee != nil && mr.lessee.id != e.Pool {
 		return nil, badValue("descriptor", "is of memory in another pool")
 	}
-	if err := mr.lease(e.Slot); err != nil {
+	if err := a.useStream(s); err != nil {
 		return nil, err
 	}
-	if err := a.useStream(s); err != nil {
-		mr.endLease(e.Slot)
+	it, err := mr.borrow(e)
+	if err != nil {
+		unuse(s)
+		return nil, err
+	}
+	mr.held.retain() // it is open: it is in use
+	a.base = it.base
+	a.free = func(a *allocation, s *Stream) { mr.free(a, s, e, it) }
+	mr.ctx.drv.live.allocations.Add(1)
+	return newBuffer(a), nil
+}
+
+// borrow imports memory, unless that was done and it is not freed yet.
+func (mr *ImportedMemoryResource) borrow(e PointerExport) (*imported, error) {
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
+	if it := mr.imports[mr.key(e)]; it != nil {
+		it.count++
+		return it, nil
+	}
+	if err := mr.lease(e.Slot); err != nil {
 		return nil, err
 	}
 	base, err := mr.importPointer(e)
 	if err != nil {
 		mr.endLease(e.Slot)
-		unuse(s)
 		return nil, err
 	}
-	mr.held.retain() // it is open: it is in use
-	a.base = base
-	a.free = func(a *allocation, s *Stream) { mr.free(a, s, e.Slot) }
-	mr.ctx.drv.live.allocations.Add(1)
-	return newBuffer(a), nil
+	it := &imported{base: base, count: 1}
+	mr.imports[mr.key(e)] = it
+	return it, nil
 }
 
 func (mr *ImportedMemoryResource) importPointer(e PointerExport) (uint64, error) {
@@ -243,21 +294,52 @@ func (mr *ImportedMemoryResource) importPointer(e PointerExport) (uint64, error)
 	return uint64(p), nil
 }
 
-// free frees a here, once its stream has completed, and then lets the process
-// that allocated it free it. cuMemFree returns when that is done; a free in the
-// order of a stream would have to be waited for.
-func (mr *ImportedMemoryResource) free(a *allocation, s *Stream, slot int64) {
+// free gives a back once its stream has completed. With the last Buffer over the
+// memory it frees that here, and then lets the process that allocated it free it.
+// cuMemFree returns when that is done; a free in the order of a stream would have
+// to be waited for.
+func (mr *ImportedMemoryResource) free(a *allocation, s *Stream, e PointerExport, it *imported) {
 	on := s.anyThread()
+	counted := false // guarded by mr.mu; a failed call is tried again
 	a.ctx.dispose("cuMemFree", a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
 		if !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
 			return notYet
 		}
-		return api.CuMemFree(driver.CUdeviceptr(a.base))
+		mr.mu.Lock()
+		defer mr.mu.Unlock()
+		if !counted {
+			it.count--
+			counted = true
+		}
+		if it.count > 0 || it.freed { // also if it was imported again since the last attempt
+			return driver.CUDA_SUCCESS
+		}
+		r := api.CuMemFree(driver.CUdeviceptr(it.base))
+		if r == driver.CUDA_SUCCESS {
+			mr.forget(e, it)
+		}
+		return r
 	}, func() {
-		mr.endLease(slot)
+		mr.mu.Lock()
+		if !counted {
+			it.count--
+		}
+		if it.count == 0 && !it.freed { // its context is lost, and the memory with it
+			mr.forget(e, it)
+		}
+		mr.mu.Unlock()
 		unuse(s)
 		mr.release()
 	})
+}
+
+// forget ends an import.
+//
+// Preconditions: mr.mu is held.
+func (mr *ImportedMemoryResource) forget(e PointerExport, it *imported) {
+	it.freed = true
+	delete(mr.imports, mr.key(e))
+	mr.endLease(e.Slot)
 }
 
 func (mr *ImportedMemoryResource) lease(slot int64) error {

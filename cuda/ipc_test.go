@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/fault"
 )
 
 // importedPool exports a pool and imports it, as another process would: the locks
@@ -50,6 +53,7 @@ func TestExporterFreesAfterImporter(t *testing.T) {
 	require.NoError(t, err)
 	second, err := imported.Import(e, s)
 	require.NoError(t, err)
+	require.Equal(t, first.Ptr(), second.Ptr(), "it is imported once")
 	require.NoError(t, b.Fill(7, 1, s))
 	got := make([]byte, 4096)
 	require.NoError(t, second.CopyToHost(got, s))
@@ -68,6 +72,24 @@ func TestExporterFreesAfterImporter(t *testing.T) {
 	_, _, err = mr.Export()
 	require.ErrorIs(t, err, ErrClosed)
 	require.ErrorIs(t, mr.lessor.file.Close(), os.ErrClosed)
+}
+
+func TestExportThatIsRefusedBeforeTheAllocationHasHappened(t *testing.T) {
+	c := openSimulated(t, Options{})
+	faults := fault.New(c.drv.api)
+	c.drv.api = faults
+	s, mr, b := sharedBuffer(t, c)
+	const call = "CuMemPoolExportPointer"
+	faults.Fail(call, 1, driver.CUDA_ERROR_INVALID_VALUE)
+	waits := faults.Calls("CuCtxSynchronize")
+	_, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	require.Equal(t, waits+1, faults.Calls("CuCtxSynchronize"))
+	_, err = mr.ExportPointer(1<<40, 64)
+	require.ErrorIs(t, err, ErrorInvalidValue)
+	require.NoError(t, b.Close())
+	require.NoError(t, mr.Close())
+	require.NoError(t, s.Close())
 }
 
 func TestImportOfFreedMemory(t *testing.T) {

@@ -150,7 +150,7 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 	}
 	var child *Graph
 	n, err := g.addLocked(cuda.ChildGraphNode, o, b, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		h, err := g.h.ctx.AddChildGraphNode(g.handle, deps, sub.handle)
+		h, err := g.embed(sub, deps)
 		if err == nil {
 			child = sub.view(g.h) // here: sub may be g, which does not have the new node yet
 		}
@@ -162,6 +162,28 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 	n.child = child
 	g.watch.notify(n.child.bundles(), nil)
 	return n, nil
+}
+
+// embed makes the driver calls of [Graph.Child]. NVIDIA's driver, 580, dies of a
+// graph that is to be embedded in itself: it is given a clone of it.
+//
+// Preconditions: g.h.mu and sub.h.mu are held.
+func (g *Graph) embed(sub *Graph, deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+	ctx, from := g.h.ctx, sub.handle
+	if from == g.handle {
+		handle, err := ctx.GraphClone(from)
+		if err != nil {
+			return 0, err
+		}
+		from = handle
+		clone := adopt(ctx, handle, Options{})
+		defer func() {
+			if err := clone.Close(); err != nil { // where that would have to wait, later
+				warn(err)
+			}
+		}()
+	}
+	return ctx.AddChildGraphNode(g.handle, deps, from)
 }
 
 // view copies the nodes of g for an embedding in h, and retains their bundles.

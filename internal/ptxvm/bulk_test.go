@@ -144,6 +144,7 @@ func TestBulkFaults(t *testing.T) {
 		words      string
 	}{
 		{"rank", strings.NewReplacer("2d", "1d", "{0, 0}", "{0}").Replace(load2D), good, fault.Illegal, "the tensor map has 2 dimensions, the instruction 1"},
+		{"column", strings.Replace(load2D, "{0, 0}", "{-3, 0}", 1), good, fault.Illegal, "the innermost coordinate -3 is at -12 bytes"},
 		{"no map", strings.Replace(load2D, "[%rd1,", "[%rd2,", 1), good, fault.Illegal, "there is no tensor map of this driver"},
 		{"map at no place", "mov.u64 %rd1, 64;" + load2D, good, fault.IllegalAddress, "a tensor map was expected there"},
 		{"map between", "add.u64 %rd1, %rd1, 16;" + load2D, good, fault.Misaligned, "64 bytes at"},

@@ -182,8 +182,8 @@ def test_dimensions_of_one_element_have_any_stride(later, stream):
 
 
 def test_a_box_is_loaded(code, stream, matrix):
-    got = loaded(code, stream, cu.TensorMap(matrix, (4, 8)), 5, 2)
-    want = 100 * np.arange(2, 6)[:, None] + np.arange(5, 13)
+    got = loaded(code, stream, cu.TensorMap(matrix, (4, 8)), 4, 2)
+    want = 100 * np.arange(2, 6)[:, None] + np.arange(4, 12)
     assert np.array_equal(got.reshape(4, 8), want)
 
 

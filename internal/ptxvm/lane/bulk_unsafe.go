@@ -114,6 +114,10 @@ func (w *Warp) BulkOf(in *Inst, l int) Bulk {
 	for i, place := range coordinates {
 		b.at[i] = int32(w.U32(place)[l])
 	}
+	// Seen on an H200; PTX ISA 9.0 does not say it.
+	if start := int64(b.at[0]) * int64(m.ElementSize); start%alignBulk != 0 {
+		w.Fault(&Stop{Kind: fault.Illegal, In: in, Lane: l, Detail: fmt.Sprintf("the innermost coordinate %d is at %d bytes, not at a multiple of %d", b.at[0], start, alignBulk)})
+	}
 	b.tensor, b.Bytes = m, m.Bytes()
 	b.Shared = w.sharedStart(in, l, alignTensor, b.Bytes)
 	if m.NaN {

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,14 @@ _UNKNOWN = bytes(16)  # the id of a pool that another library exported
 _known: WeakValueDictionary[bytes, DeviceMemoryResource] = WeakValueDictionary()
 
 
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
 class IPCAllocationHandle:
     """What another process needs to import a pool: two open file descriptors.
 
@@ -51,17 +60,19 @@ class IPCAllocationHandle:
     send both: ``socket.send_fds(s, [b"pool"], [handle.fileno(), handle.leases])``.
     """
 
-    __slots__ = ("__weakref__", "_id", "_leases", "_pool")
+    __slots__ = ("__weakref__", "_id", "_leases", "_pid", "_pool")
 
     def __init__(self, pool: int, leases: int = -1, id: bytes = _UNKNOWN) -> None:
         for name, value in (("pool", pool), ("leases", leases)):
             if not isinstance(value, int) or isinstance(value, bool):
                 raise TypeError(f"{name} must be a file descriptor, not {type(value).__name__}")
-        if pool < 0:
-            raise ValueError(f"pool must be an open file descriptor, got {pool}")
+        for name, fd in ("pool", pool), ("leases", leases):
+            if not _is_open(fd) and not (name == "leases" and fd == -1):
+                raise ValueError(f"{name} must be an open file descriptor, got {fd}")
         if not isinstance(id, bytes) or len(id) != len(_UNKNOWN):
             raise ValueError(f"id must be {len(_UNKNOWN)} bytes")
         self._pool, self._leases, self._id = pool, leases, id
+        self._pid = os.getpid()  # a forked child may have closed them, and opened others
 
     def fileno(self) -> int:
         """Return the driver's file descriptor of the pool.
@@ -93,8 +104,9 @@ class IPCAllocationHandle:
         """Close the file descriptors. Closing twice is fine; imported pools stay."""
         mine, self._pool, self._leases = (self._pool, self._leases), -1, -1
         for fd in mine:
-            if fd >= 0:
-                os.close(fd)
+            if fd >= 0 and self._pid == os.getpid():
+                with suppress(OSError):  # somebody else has closed it
+                    os.close(fd)
 
     def __enter__(self) -> Self:
         return self

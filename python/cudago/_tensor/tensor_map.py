@@ -148,7 +148,8 @@ class TensorMap(_core.Descriptor):
     Notes
     -----
     Dimensions are in the tensor's order, so `box` is like the shape. CUDA's own order, which the
-    coordinates of instructions have too, is the reverse: ``{x, y}`` is column and row.
+    coordinates of instructions have too, is the reverse: ``{x, y}`` is column and row. The first
+    of them must be at a multiple of 16 bytes: else the kernel ends with an illegal instruction.
 
     Making one waits for nothing. ``bytes(map)`` are its 128
     bytes, for a structure that contains one: they do not keep the memory.

@@ -107,6 +107,7 @@ func sharedPoolUse(s *suite) {
 	st := s.stream()
 	p, r := s.CuMemAllocFromPoolAsync(8192, s.sharedPool(), st)
 	s.ok(r)
+	s.ok(s.CuStreamSynchronize(st)) // NVIDIA's driver, 580, refused the export before
 	data, r := s.CuMemPoolExportPointer(p)
 	s.ok(r)
 	require.NotZero(s.T, data)
