@@ -180,6 +180,9 @@ func failEach(t *testing.T, d *fault.Driver, operation func() (io.Closer, error)
 			if restores(call) {
 				require.NoError(t, err, "%s only restores the thread", call)
 				closeMade(t, made)
+				// Else the thread stays as it is, and later attempts make fewer calls.
+				_, r := d.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_GLOBAL)
+				require.Equal(t, driver.CUDA_SUCCESS, r)
 			} else {
 				require.ErrorIs(t, err, ErrorUnknown, "%s, call %d", call, i)
 				failed++

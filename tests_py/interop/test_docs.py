@@ -19,6 +19,8 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_with_a_framework_runs(name, script, driver):
     page, framework = PROGRAMS[name]
+    if framework == "jax" and driver == "nvidia":
+        pytest.skip("the page installs JAX for the CPU")
     pytest.importorskip(framework)
     text = (ROOT / "docs" / "guide" / f"{page}.rst").read_text()
     file = script.directory / "program" / "page.py"

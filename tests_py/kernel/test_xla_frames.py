@@ -398,7 +398,7 @@ def test_what_a_kernel_does_not_take(code, stream):
         pack(scaled, (None, None, None, N), (FLOAT, FLOAT, FLOAT, -1))
     with pytest.raises(TypeError, match="points to other elements"):
         pack(scaled, good, (0 << 8 | 32, -1, FLOAT, -1))
-    with pytest.raises(TypeError, match="memory that is no argument of the operator"):
+    with pytest.raises(TypeError, match=r"no argument of the operator|ordinary host memory"):
         pack(scaled, (bytearray(4 * N), 3.0, None, N), (-1, -1, FLOAT, -1))
     with cu.zeros(N, "f4", stream=stream) as t:
         stream.sync()
