@@ -25,7 +25,7 @@ _TARGET = "cudago_launches"  # XLA's name of the function in pyext/xla/run.c
 
 
 class Residuals:
-    """What an operator's `backward` is given of the call whose gradients it makes.
+    """What an operator's ``backward`` is given of the call whose gradients it makes.
 
     Attributes
     ----------

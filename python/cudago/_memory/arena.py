@@ -101,7 +101,7 @@ class ArenaMemoryResource(MemoryResource):
     size : int
         Size of the block in bytes. Parts are multiples of 512 bytes.
     device : Device, optional
-        Device that the memory is on; by default that of `upstream`.
+        Device that the memory is on; by default that of ``upstream``.
 
     Attributes
     ----------

@@ -178,7 +178,7 @@ class Buffer(_core.Buffer):
         Notes
         -----
         Blocks until the memory is mapped. It does not wait for work of the other process: share an
-        event for that, or wait there before the descriptor is sent. `multiprocessing` sends
+        event for that, or wait there before the descriptor is sent. ``multiprocessing`` sends
         buffers by itself, and imports them on the device's default stream.
 
         References

@@ -42,7 +42,7 @@ class IPCAllocationHandle:
     """What another process needs to import a pool: two open file descriptors.
 
     `DeviceMemoryResource.get_allocation_handle` returns it. A context manager: leaving the ``with``
-    block closes it. `multiprocessing` sends it to other processes.
+    block closes it. ``multiprocessing`` sends it to other processes.
 
     Parameters
     ----------

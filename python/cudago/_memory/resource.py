@@ -310,8 +310,9 @@ class DeviceMemoryResource(_Pooled):
 
         Notes
         -----
-        The pool stays imported as long as this object or a buffer of it is open. `multiprocessing`
-        sends pools and their buffers by itself: each process then has one object for each pool.
+        The pool stays imported as long as this object or a buffer of it is open.
+        ``multiprocessing`` sends pools and their buffers by itself: each process then has one
+        object for each pool.
 
         References
         ----------
@@ -351,7 +352,7 @@ class DeviceMemoryResource(_Pooled):
         Returns
         -------
         IPCAllocationHandle
-            The same each time. `multiprocessing` sends it, or the pool itself.
+            The same each time. ``multiprocessing`` sends it, or the pool itself.
 
         Raises
         ------

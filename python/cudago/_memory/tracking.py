@@ -109,7 +109,7 @@ class TrackingMemoryResource(MemoryResource):
     Notes
     -----
     Memory is held until its last holder has let go: buffers, views, tensors, graphs, and work under
-    way. Closing the resource does nothing to `upstream`, and its numbers stay.
+    way. Closing the resource does nothing to ``upstream``, and its numbers stay.
 
     An allocation costs some microseconds more.
 
@@ -132,11 +132,11 @@ class TrackingMemoryResource(MemoryResource):
 
     @property
     def device(self) -> Device | None:
-        """The device that `upstream` allocates on; None for host memory."""
+        """The device that ``upstream`` allocates on; None for host memory."""
         return self.upstream.device
 
     def allocate(self, size: Any, /, *, stream: StreamLike | None = None) -> Buffer:
-        """Allocate memory from `upstream`, and keep account of it.
+        """Allocate memory from ``upstream``, and keep account of it.
 
         Parameters
         ----------
@@ -148,11 +148,11 @@ class TrackingMemoryResource(MemoryResource):
         Returns
         -------
         Buffer
-            What `upstream` returned.
+            What ``upstream`` returned.
 
         Notes
         -----
-        Stream-ordered on `stream`, and captured, if memory of `upstream` is.
+        Stream-ordered on `stream`, and captured, if memory of ``upstream`` is.
         """
         if self.is_closed:
             raise ClosedError("memory resource is closed")

@@ -79,7 +79,7 @@ class Event(_core.Event):
 
         Notes
         -----
-        The process that created the event must live until this one is closed. `multiprocessing`
+        The process that created the event must live until this one is closed. ``multiprocessing``
         sends such events by itself.
 
         References
