@@ -156,6 +156,7 @@ func (mr *ImportedMemoryResource) key(e PointerExport) importKey {
 // imported once, and freed with its last Buffer.
 type imported struct {
 	base  uint64
+	size  uint64
 	count int  // guarded by ImportedMemoryResource.mu; its Buffers
 	freed bool // guarded likewise
 }
@@ -262,6 +263,9 @@ func (mr *ImportedMemoryResource) borrow(e PointerExport) (*imported, error) {
 	mr.mu.Lock()
 	defer mr.mu.Unlock()
 	if it := mr.imports[mr.key(e)]; it != nil {
+		if it.size != e.Size {
+			return nil, badValue("descriptor", "says that the memory has %d bytes, and an earlier one said %d", e.Size, it.size)
+		}
 		it.count++
 		return it, nil
 	}
@@ -273,7 +277,7 @@ func (mr *ImportedMemoryResource) borrow(e PointerExport) (*imported, error) {
 		mr.endLease(e.Slot)
 		return nil, err
 	}
-	it := &imported{base: base, count: 1}
+	it := &imported{base: base, size: e.Size, count: 1}
 	mr.imports[mr.key(e)] = it
 	return it, nil
 }

@@ -54,6 +54,10 @@ func TestExporterFreesAfterImporter(t *testing.T) {
 	second, err := imported.Import(e, s)
 	require.NoError(t, err)
 	require.Equal(t, first.Ptr(), second.Ptr(), "it is imported once")
+	wrong := e
+	wrong.Size++
+	_, err = imported.Import(wrong, s)
+	require.ErrorContains(t, err, "has 4097 bytes, and an earlier one said 4096")
 	require.NoError(t, b.Fill(7, 1, s))
 	got := make([]byte, 4096)
 	require.NoError(t, second.CopyToHost(got, s))
