@@ -156,7 +156,7 @@ test-interop: $(MODULE) $(INTEROP_VENV)/packages ## tensor exchange with the oth
 	PYTHONPATH=python $(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) --ignore tests_py/interop/kernels \
 		tests_py/interop tests_py/api/test_contract.py tests_py/tensor
 	PYTHONPATH=python CUDAGO_DRIVER=sim CUDAGO_SIM=cc=9.0 CUDAGO_REQUIRE_COMPILERS=1 CUDAGO_REQUIRE_GPU= \
-		$(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests_py/interop/kernels
+		$(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests_py/interop/kernels tests_py/kernel/test_nvvm.py
 
 # Tests of what talks to libcuda, for machines with a GPU and without Go.
 GPU_PACKAGES := ./cuda ./cuda/internal/driver/nvidia ./graph

@@ -4,7 +4,6 @@
 package cuda
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,12 +11,12 @@ import (
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
 )
 
-// A CodeCache keeps what NVRTC made, in memory and in a folder that processes
+// A CodeCache keeps what compilers made, in memory and in a folder that processes
 // share, so that a program is compiled once. The zero value keeps nothing.
 //
 // Code is found again only if everything that the compiler was told is the same:
-// source, headers, options, names, the kind and architecture of the code, NVRTC
-// itself, and all files that the source may include, there or not. A program is
+// source, headers, options, names, the kind and architecture of the code, the
+// compiler itself, and all files that the source may include, there or not. A program is
 // compiled each time if that cannot be told: it includes what a macro names, has
 // __DATE__ or __TIME__, or options make the compiler write files.
 //
@@ -44,25 +43,45 @@ func (c *CodeCache) Clear() error { return c.cache.Clear() }
 // Compile is [Program.Compile] through the cache. warning is what users should
 // know about the cache, in a sentence, or empty.
 func (c *CodeCache) Compile(p *Program, dev *Device, target string) (code *ObjectCode, warning string, err error) {
-	if p.kind == PTX || !c.cache.IsOn() {
-		code, err = p.Compile(dev, target)
+	if err := checkTarget(target); err != nil {
+		return nil, "", err
+	}
+	switch p.kind {
+	case PTX:
+		code, err = p.asPTX(target)
 		return code, "", err
+	case NVVM:
+		return p.compileIR(c, dev, target)
 	}
 	job, err := p.prepare(dev, target)
 	if err != nil {
 		return nil, "", err
 	}
-	folder, _ := os.Getwd() // without one, relative names are looked for in vain
-	key := job.key(folder)
+	return c.do(job)
+}
+
+// work is what a compiler is told. Each is done once.
+type work interface {
+	// key hashes all that it is told, but for files.
+	key() codecache.Key
+	// files are those that it may read; false if that cannot be told.
+	files() (files codecache.Files, known bool)
+	run() (*ObjectCode, error)
+}
+
+// do finds what w made, or makes it.
+func (c *CodeCache) do(w work) (code *ObjectCode, warning string, err error) {
+	if !c.cache.IsOn() {
+		code, err = w.run()
+		return code, "", err
+	}
+	key := w.key()
 	entry, warning := c.cache.Get(key)
 	if entry != nil {
 		return codeOf(entry), warning, nil
 	}
-	files, known := codecache.Files{}, false
-	if source, ok := job.source(folder); ok {
-		files, known = source.Read()
-	}
-	code, err = p.run(job)
+	files, known := w.files()
+	code, err = w.run()
 	if err != nil {
 		return nil, warning, err
 	}
@@ -83,11 +102,10 @@ func codeOf(e *codecache.Entry) *ObjectCode {
 	return &ObjectCode{Kind: e.Kind, Data: e.Data, PTX: e.PTX, Log: e.Log, names: e.Names}
 }
 
-// key hashes what the compiler is told. The current folder is part of it only
-// where it can matter: files are looked for there, and debug information names
-// it.
-func (j *job) key(folder string) codecache.Key {
-	in := &j.in
+// key implements [work]. The current folder is part of it only where it can
+// matter: files are looked for there, and debug information names it.
+func (j *job) key() codecache.Key {
+	in, folder := &j.in, j.folder
 	if !j.mayUseFolder() {
 		folder = ""
 	}
@@ -121,14 +139,23 @@ func mayUseFolder(text string) bool {
 	return strings.Contains(text, "incl") || strings.Contains(text, "embed") || strings.Contains(text, "import") || strings.Contains(text, "\\")
 }
 
+// files implements [work].
+func (j *job) files() (codecache.Files, bool) {
+	source, ok := j.source()
+	if !ok {
+		return codecache.Files{}, false
+	}
+	return source.Read()
+}
+
 // source is what may include files, and where; false if an option makes the
 // compiler read or write others.
-func (j *job) source(folder string) (s codecache.Source, ok bool) {
+func (j *job) source() (s codecache.Source, ok bool) {
 	absolute := func(path string) string {
 		if filepath.IsAbs(path) {
 			return path
 		}
-		return filepath.Join(folder, path)
+		return filepath.Join(j.folder, path)
 	}
 	in := &j.in
 	s.Texts = append(s.Texts, in.Source, strings.Join(in.Options, "\n"))
@@ -179,9 +206,11 @@ func readsOrWrites(name string) bool {
 	return false
 }
 
-// job is a program as the compiler gets it.
+// job is a program as NVRTC gets it.
 type job struct {
+	p        *Program
 	compiler nvrtc.Compiler
 	in       nvrtc.Input
 	kind     string // of the code that it produces
+	folder   string // the current one
 }

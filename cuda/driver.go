@@ -12,6 +12,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/cuda/internal/nvjitlink"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
+	"github.com/cudago/cudago/cuda/internal/nvvm"
 )
 
 // A Driver is an opened CUDA driver: NVIDIA's, or the simulated one. Get one
@@ -28,8 +29,11 @@ type Driver struct {
 	compiler func() (nvrtc.Compiler, error) // opened by the first call
 	linker   func() (nvjitlink.Linker, error)
 
+	irCompiler func() (nvvm.Compiler, error)
+
 	onWarning atomic.Pointer[func(error)]
 	live      liveCounts
+	imports   imports
 	captures  atomic.Int64 // number of open captures that this package began
 	waits     contextWaits
 	open      openCaptures // the same captures, if their numbers are known
@@ -43,13 +47,13 @@ type Driver struct {
 	capture      sync.RWMutex
 	onCaptureEnd atomic.Pointer[func()]
 
-	// related guards the state that a graph shares with its clones and with
-	// graphs that embed it, which NVIDIA's driver (580.159) does not: it
-	// crashes if one thread destroys a graph while another clones, embeds,
-	// instantiates or destroys a related one. Destroying locks it, the other
-	// calls read-lock it. One lock for all graphs, since only the driver knows
-	// the relations. Instantiating may wait for the device; destroying does
-	// not.
+	// related guards the state that a graph shares with its clones, with graphs
+	// that embed it and with executables made of these, which NVIDIA's driver
+	// (580.159) does not: it crashes if one thread destroys a graph or an
+	// executable while another clones, embeds, instantiates or destroys a related
+	// one. Destroying locks it, the other calls read-lock it. One lock for all
+	// graphs, since only the driver knows the relations. Instantiating may wait
+	// for the device; destroying a graph does not.
 	related sync.RWMutex
 
 	closed atomic.Bool

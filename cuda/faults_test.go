@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"errors"
 	"io"
 	"iter"
 	"maps"
@@ -114,9 +115,8 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 			_, err = code.Load(c.dev)
 			return code, err
 		},
-		"encode tensor map": done(func() error { _, err := c.EncodeTensorMap(sampleMap()); return err }),
-		"get kernel":        func() (io.Closer, error) { return code.Kernel(c.dev, f.kernel) },
-		"load kernel":       done(k.Load),
+		"get kernel":  func() (io.Closer, error) { return code.Kernel(c.dev, f.kernel) },
+		"load kernel": done(k.Load),
 		"launch": done(func() error {
 			return Launch(s, LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}}, k, append([]any{buf}, f.args...)...)
 		}),
@@ -132,16 +132,45 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 // creations are operations that need a context alone.
 func creations(c *Context) map[string]func() (io.Closer, error) {
 	return map[string]func() (io.Closer, error){
-		"new stream":       func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
-		"new event":        func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
-		"new pool":         func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
-		"new pinned pool":  func() (io.Closer, error) { return NewPinnedPool(c.dev, PoolOptions{}, nil) },
-		"new managed pool": func() (io.Closer, error) { return NewManagedPool(c.dev, PoolOptions{}) },
+		"new stream":        func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
+		"new event":         func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
+		"new pool":          func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
+		"new pinned pool":   func() (io.Closer, error) { return NewPinnedPool(c.dev, PoolOptions{}, nil) },
+		"new managed pool":  func() (io.Closer, error) { return NewManagedPool(c.dev, PoolOptions{}) },
+		"encode tensor map": func() (io.Closer, error) { _, err := c.EncodeTensorMap(sampleMap()); return nil, err },
+		"encode columns": func() (io.Closer, error) {
+			p := sampleMap()
+			p.Dims, p.Strides, p.Box, p.Steps = []uint64{64, 8, 2}, []uint64{256, 2048}, []uint32{1, 1, 1}, []uint32{1, 1, 1}
+			p.Columns = &TensorMapColumns{Lower: []int32{0}, Upper: []int32{0}, Channels: 16, Pixels: 8}
+			_, err := c.EncodeTensorMap(p)
+			return nil, err
+		},
+		"new array": func() (io.Closer, error) {
+			return c.NewArray(ArrayParams{Width: 4, Height: 4, Format: 0x20, Channels: 1, Surfaces: true})
+		},
+		"new surface": func() (io.Closer, error) {
+			a, err := c.NewArray(ArrayParams{Width: 4, Height: 4, Format: 0x20, Channels: 1, Surfaces: true})
+			if err != nil {
+				return nil, err
+			}
+			s, err := c.NewSurface(a.Handle())
+			if err != nil {
+				return nil, errors.Join(err, a.Close())
+			}
+			return surfaceOfItsOwn{s, a}, nil
+		},
 		"new texture": func() (io.Closer, error) {
 			return c.NewTexture(TextureParams{Ptr: 1 << 20, Format: 0x20, Channels: 1, Width: 8, Pitch: 32})
 		},
 	}
 }
+
+type surfaceOfItsOwn struct {
+	s *Surface
+	a *Array
+}
+
+func (s surfaceOfItsOwn) Close() error { return errors.Join(s.s.Close(), s.a.Close()) }
 
 type execCloser struct {
 	c *Context
@@ -230,16 +259,22 @@ func TestFailedCallLeavesNothing(t *testing.T) {
 	}
 }
 
-// The same where the calls mean something.
-func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
-	var faults *fault.Driver
+// openFaulty opens the simulated driver behind one that fails calls.
+func openFaulty(t *testing.T) (faults *fault.Driver, c *Context) {
+	t.Helper()
 	wrap := wrapForTest
 	wrapForTest = func(api driver.API) driver.API {
 		faults = fault.New(api)
 		return faults
 	}
-	c := openSimulated(t, Options{Sim: "devices=2", CallHost: func(fn, userData uintptr) {}})
-	wrapForTest = wrap
+	defer func() { wrapForTest = wrap }()
+	c = openSimulated(t, Options{Sim: "devices=2", CallHost: func(fn, userData uintptr) {}})
+	return faults, c
+}
+
+// The same where the calls mean something.
+func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
+	faults, c := openFaulty(t)
 	g, err := c.GraphCreate()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.GraphDestroy(g)) })
@@ -248,6 +283,7 @@ func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
 	maps.Copy(all, kernelOperations(t, c, g))
 	maps.Copy(all, greenOperations(t, c))
 	maps.Copy(all, sharedOperations(t, c))
+	maps.Copy(all, externalOperations(t, c, g))
 	for name, operation := range all {
 		t.Run(name, func(t *testing.T) {
 			live := c.drv.Live()

@@ -14,7 +14,8 @@ import (
 const managedPools = 13000
 
 // NewPinnedPool creates a resource with a new pool of page-locked host memory,
-// on a NUMA node if numa is not nil. The memory is allocated and freed in the
+// on a NUMA node if numa is not nil; if other processes are to import it, it is on
+// one in any case, by default the device's. The memory is allocated and freed in the
 // order of d's streams; every device with such pools can access it. It calls
 // cuMemPoolCreate and cuMemPoolSetAccess.
 //
@@ -26,6 +27,13 @@ func NewPinnedPool(d *Device, o PoolOptions, numa *int) (*DeviceMemoryResource, 
 	props := &driver.CUmemPoolProps{
 		AllocType: int32(driver.CU_MEM_ALLOCATION_TYPE_PINNED), LocationType: int32(driver.CU_MEM_LOCATION_TYPE_HOST),
 		MaxSize: o.MaxSize,
+	}
+	if o.Shareable && numa == nil {
+		node, err := d.hostNode()
+		if err != nil {
+			return nil, err
+		}
+		numa = &node
 	}
 	can, lack := HostMemoryPoolsSupported, "has no pools of host memory, or its driver is older than CUDA 13.0"
 	if numa != nil {
@@ -46,6 +54,17 @@ func NewPinnedPool(d *Device, o PoolOptions, numa *int) (*DeviceMemoryResource, 
 	return mr, nil
 }
 
+// hostNode is the NUMA node of the host that is next to d: the first, if the host
+// has no others.
+func (d *Device) hostNode() (int, error) {
+	err := d.supports(HostNUMAMemoryPoolsSupported, "cuMemPoolCreate", "shares no pools of host memory with other processes: that takes pools on a NUMA node")
+	if err != nil {
+		return 0, err
+	}
+	node, err := d.Attribute(HostNUMAID)
+	return max(node, 0), err
+}
+
 // supports is need of an attribute that older drivers do not know.
 func (d *Device) supports(a Attribute, op, lack string) error {
 	err := d.need(a, op, lack)
@@ -58,24 +77,33 @@ func (d *Device) supports(a Attribute, op, lack string) error {
 // allowAll gives access to all devices that can have it: at first only the host
 // has.
 func (mr *DeviceMemoryResource) allowAll(can Attribute) error {
+	desc, err := mr.ctx.drv.allDevices(can)
+	if err != nil {
+		return err
+	}
+	_, err = poolCall(mr, "cuMemPoolSetAccess", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
+		return none{}, api.CuMemPoolSetAccess(pool, desc)
+	})
+	return err
+}
+
+// allDevices describes access for all devices that can have it.
+func (d *Driver) allDevices(can Attribute) ([]driver.CUmemAccessDesc, error) {
 	var desc []driver.CUmemAccessDesc
-	for i := range mr.ctx.drv.count {
-		dev, err := mr.ctx.drv.Device(i)
+	for i := range d.count {
+		dev, err := d.Device(i)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		err = dev.supports(can, "cuMemPoolSetAccess", "cannot access the pool")
 		if err != nil && !errors.Is(err, ErrorNotSupported) {
-			return err
+			return nil, err
 		}
 		if err == nil {
 			desc = append(desc, driver.CUmemAccessDesc{Location: dev.location(), Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE})
 		}
 	}
-	_, err := poolCall(mr, "cuMemPoolSetAccess", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
-		return none{}, api.CuMemPoolSetAccess(pool, desc)
-	})
-	return err
+	return desc, nil
 }
 
 // NewManagedPool creates a resource with a new pool of managed memory, which is

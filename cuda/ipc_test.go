@@ -15,13 +15,13 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver/fault"
 )
 
-// importedPool exports a pool and imports it, as another process would: the locks
+// importOf exports a pool and imports it, as another process would: the locks
 // of both belong to different open files.
-func importedPool(t *testing.T, mr *DeviceMemoryResource) *ImportedMemoryResource {
+func importOf(t *testing.T, mr *DeviceMemoryResource) *ImportedMemoryResource {
 	t.Helper()
 	pool, leases, err := mr.Export()
 	require.NoError(t, err)
-	imported, err := ImportPool(mr.Device(), pool, leases)
+	imported, err := ImportPool(mr.Device(), mr.Kind(), pool, leases)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Close(pool))
 	require.NoError(t, syscall.Close(leases))
@@ -43,7 +43,7 @@ func TestExporterFreesAfterImporter(t *testing.T) {
 	c := openSimulated(t, Options{})
 	before := c.drv.Live()
 	s, mr, b := sharedBuffer(t, c)
-	imported := importedPool(t, mr)
+	imported := importOf(t, mr)
 	e, err := mr.ExportPointer(b.Allocation())
 	require.NoError(t, err)
 	again, err := mr.ExportPointer(b.Allocation())
@@ -78,17 +78,21 @@ func TestExporterFreesAfterImporter(t *testing.T) {
 	require.ErrorIs(t, mr.lessor.file.Close(), os.ErrClosed)
 }
 
-func TestExportThatIsRefusedBeforeTheAllocationHasHappened(t *testing.T) {
+// The driver names no memory of a pool before it has made a descriptor of it.
+func TestExportOfMemoryBeforeItsPool(t *testing.T) {
 	c := openSimulated(t, Options{})
 	faults := fault.New(c.drv.api)
 	c.drv.api = faults
 	s, mr, b := sharedBuffer(t, c)
-	const call = "CuMemPoolExportPointer"
-	faults.Fail(call, 1, driver.CUDA_ERROR_INVALID_VALUE)
-	waits := faults.Calls("CuCtxSynchronize")
+	const call = "CuMemPoolExportToShareableHandle"
+	faults.Fail(call, 1, driver.CUDA_ERROR_OUT_OF_MEMORY)
 	_, err := mr.ExportPointer(b.Allocation())
-	require.NoError(t, err)
-	require.Equal(t, waits+1, faults.Calls("CuCtxSynchronize"))
+	require.ErrorIs(t, err, ErrorOutOfMemory)
+	for range 2 {
+		_, err = mr.ExportPointer(b.Allocation())
+		require.NoError(t, err)
+	}
+	require.Equal(t, 2, faults.Calls(call), "once, and the one that failed")
 	_, err = mr.ExportPointer(1<<40, 64)
 	require.ErrorIs(t, err, ErrorInvalidValue)
 	require.NoError(t, b.Close())
@@ -99,7 +103,7 @@ func TestExportThatIsRefusedBeforeTheAllocationHasHappened(t *testing.T) {
 func TestImportOfFreedMemory(t *testing.T) {
 	c := openSimulated(t, Options{})
 	s, mr, b := sharedBuffer(t, c)
-	imported := importedPool(t, mr)
+	imported := importOf(t, mr)
 	e, err := mr.ExportPointer(b.Allocation())
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
@@ -131,9 +135,9 @@ func TestWhatCannotBeShared(t *testing.T) {
 	require.ErrorContains(t, err, "was not created for sharing")
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
-	_, err = ImportPool(c.dev, int(r.Fd()), -1)
+	_, err = ImportPool(c.dev, DeviceMemory, int(r.Fd()), -1)
 	require.ErrorIs(t, err, ErrorInvalidValue)
-	_, err = ImportPool(c.dev, int(r.Fd()), 1<<20)
+	_, err = ImportPool(c.dev, DeviceMemory, int(r.Fd()), 1<<20)
 	require.ErrorContains(t, err, "cannot be imported")
 	for _, x := range []io.Closer{r, w, mr, s} {
 		require.NoError(t, x.Close())
@@ -143,7 +147,7 @@ func TestWhatCannotBeShared(t *testing.T) {
 func TestImportedPoolAllocatesNothing(t *testing.T) {
 	c := openSimulated(t, Options{})
 	s, mr, b := sharedBuffer(t, c)
-	imported := importedPool(t, mr)
+	imported := importOf(t, mr)
 	_, err := imported.Allocate(16, s)
 	require.ErrorContains(t, err, "allocates nothing")
 	_, err = imported.Import(PointerExport{}, nil)
@@ -188,15 +192,19 @@ func TestSharedEvent(t *testing.T) {
 // sharedOperations are those of faults_test.go that share memory and events.
 func sharedOperations(t *testing.T, c *Context) map[string]func() (io.Closer, error) {
 	s, mr, b := sharedBuffer(t, c)
-	imported := importedPool(t, mr)
+	imported := importOf(t, mr)
 	e, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	on, hostPool, hostBuffer := pinnedBuffer(t, c)
+	importedHost := importOf(t, hostPool)
+	host, err := hostPool.ExportPointer(hostBuffer.Allocation())
 	require.NoError(t, err)
 	event, err := c.NewEvent(EventOptions{Shareable: true})
 	require.NoError(t, err)
 	handle, err := event.Export()
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		for _, x := range []io.Closer{imported, b, mr, event, s} {
+		for _, x := range []io.Closer{imported, b, mr, importedHost, hostBuffer, hostPool, on, event, s} {
 			require.NoError(t, x.Close())
 		}
 	})
@@ -210,17 +218,29 @@ func sharedOperations(t *testing.T, c *Context) map[string]func() (io.Closer, er
 			}
 			return nil, err
 		},
-		"import pool": func() (io.Closer, error) {
-			pool, leases, err := mr.Export()
-			if err != nil {
-				return nil, err
-			}
-			defer func() { _, _ = syscall.Close(pool), syscall.Close(leases) }()
-			return ImportPool(c.dev, pool, leases)
+		"import pool":        func() (io.Closer, error) { return importAnew(mr) },
+		"import pinned pool": func() (io.Closer, error) { return importAnew(hostPool) },
+		"new shared pinned pool": func() (io.Closer, error) {
+			return NewPinnedPool(c.dev, PoolOptions{Shareable: true}, nil)
 		},
-		"export pointer": func() (io.Closer, error) { _, err := mr.ExportPointer(b.Allocation()); return nil, err },
-		"import pointer": func() (io.Closer, error) { return imported.Import(e, s) },
-		"export event":   func() (io.Closer, error) { _, err := event.Export(); return nil, err },
-		"open event":     func() (io.Closer, error) { return c.OpenEvent(handle) },
+		"import pinned pointer": func() (io.Closer, error) { return importedHost.Import(host, s) },
+		"export pointer":        func() (io.Closer, error) { _, err := mr.ExportPointer(b.Allocation()); return nil, err },
+		"import pointer":        func() (io.Closer, error) { return imported.Import(e, s) },
+		"export event":          func() (io.Closer, error) { _, err := event.Export(); return nil, err },
+		"open event":            func() (io.Closer, error) { return c.OpenEvent(handle) },
 	}
+}
+
+// importAnew imports a pool as one of another library, which is always new.
+func importAnew(mr *DeviceMemoryResource) (io.Closer, error) {
+	pool, leases, err := mr.Export()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = syscall.Close(pool), syscall.Close(leases) }()
+	imported, err := ImportPool(mr.Device(), mr.Kind(), pool, -1)
+	if err != nil {
+		return nil, err
+	}
+	return imported, nil
 }

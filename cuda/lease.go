@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/cudago/cudago/internal/memfd"
@@ -19,14 +20,14 @@ import (
 // one word for each exported allocation, which says whether there is one. Who
 // has imported it holds a lock on the word; who wants to free it must get the
 // lock. The system releases the locks of a process that dies. Before the words
-// stands the pool's id.
+// stand the pool's id and the kind of its memory.
 const leaseBytes = 8
 
 // A PoolID is a random number, the same in all processes that share the pool.
 type PoolID [16]byte
 
 // offset is where the word of a slot is.
-func offset(slot int64) int64 { return int64(len(PoolID{})) + slot*leaseBytes }
+func offset(slot int64) int64 { return int64(len(PoolID{})) + (1+slot)*leaseBytes }
 
 // Commands of fcntl for locks that belong to an open file and not to a process,
 // from linux/fcntl.h.
@@ -50,19 +51,21 @@ type lessor struct {
 	file *os.File
 	id   PoolID
 
+	exported atomic.Bool // the driver has made a descriptor of the pool: see ExportPointer
+
 	mu    sync.Mutex
 	slots map[uint64]int64 // guarded by mu; of the exported allocations, by address
 	next  int64            // guarded by mu; no slot is used twice
 }
 
-func newLessor() (*lessor, error) {
+func newLessor(kind MemoryKind) (*lessor, error) {
 	f, err := memfd.Create("cudago leases")
 	if err != nil {
 		return nil, err
 	}
 	l := &lessor{file: f, slots: map[uint64]int64{}}
 	_, _ = rand.Read(l.id[:]) // never fails
-	if _, err := f.WriteAt(l.id[:], 0); err != nil {
+	if _, err := f.WriteAt(binary.LittleEndian.AppendUint64(l.id[:], uint64(kind)), 0); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
@@ -113,6 +116,7 @@ func (l *lessor) end(base uint64) bool {
 type lessee struct {
 	file *os.File
 	id   PoolID
+	kind MemoryKind
 
 	mu    sync.Mutex
 	count map[int64]int // guarded by mu; the lock belongs to the file, which has it once
@@ -126,7 +130,13 @@ func newLessee(fd int) (*lessee, error) {
 		return nil, err
 	}
 	l := &lessee{file: f, count: map[int64]int{}}
-	if _, err := f.ReadAt(l.id[:], 0); err != nil {
+	var head [len(l.id) + leaseBytes]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil {
+		_ = f.Close()
+		return nil, errors.New("the second descriptor is not that of a pool's leases")
+	}
+	l.id, l.kind = PoolID(head[:len(l.id)]), MemoryKind(binary.LittleEndian.Uint64(head[len(l.id):]))
+	if l.kind != DeviceMemory && l.kind != PinnedMemory {
 		_ = f.Close()
 		return nil, errors.New("the second descriptor is not that of a pool's leases")
 	}

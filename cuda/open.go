@@ -17,6 +17,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver/trace"
 	"github.com/cudago/cudago/cuda/internal/nvjitlink"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
+	"github.com/cudago/cudago/cuda/internal/nvvm"
 )
 
 // Options are the options of [Open]. The zero value takes everything from the
@@ -38,6 +39,8 @@ type Options struct {
 	// NVJitLinkPaths are directories to look for nvJitLink in, before the
 	// system's.
 	NVJitLinkPaths []string
+	// NVVMPaths are directories to look for libnvvm in, before the system's.
+	NVVMPaths []string
 	// Printf receives what kernels print on the simulated driver. Nil means
 	// standard output.
 	Printf io.Writer
@@ -144,6 +147,7 @@ func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
 	d.compiler = sync.OnceValues(func() (nvrtc.Compiler, error) {
 		return nvrtc.Open(nvrtc.Options{Paths: o.NVRTCPaths})
 	})
+	d.irCompiler = sync.OnceValues(func() (nvvm.Compiler, error) { return nvvm.Open(o.NVVMPaths) })
 	d.linker = sync.OnceValues(func() (nvjitlink.Linker, error) { return nvjitlink.Open(o.NVJitLinkPaths) })
 	return d, nil
 }

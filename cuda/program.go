@@ -5,6 +5,7 @@ package cuda
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // Kinds of source of a [Program], and kinds and targets of [ObjectCode].
 const (
 	CPlusPlus = "c++"    // CUDA C++
+	NVVM      = "nvvm"   // NVVM IR: LLVM's, as bitcode or text; of a Program alone
 	PTX       = "ptx"    // NVIDIA's assembly language; any later device runs it
 	Cubin     = "cubin"  // machine code of one architecture
 	Fatbin    = "fatbin" // several of the above in one
@@ -65,25 +67,30 @@ type ProgramOptions struct {
 	// "scale<float>". Naming a template instantiates it, and [ObjectCode.Kernel]
 	// takes the same spelling.
 	NameExpressions []string
+	// Modules are compiled together with the source, for [NVVM].
+	Modules []IRModule
+	// Libdevice says whether NVIDIA's functions __nv_* are linked in, for [NVVM];
+	// nil if the IR names any.
+	Libdevice *bool
 }
 
 // Header is a file to include, in memory.
 type Header = nvrtc.Header
 
-// NewProgram returns a program of the given kind, [CPlusPlus] or [PTX]. Nothing
-// is compiled yet.
+// NewProgram returns a program of the given kind, [CPlusPlus], [PTX] or [NVVM],
+// whose source may be bytes. Nothing is compiled yet.
 //
-// Errors: an [*ArgumentError] for another kind, or for options that PTX source
-// cannot have.
+// Errors: an [*ArgumentError] for another kind, or for options that a source of
+// the kind cannot have.
 func (d *Driver) NewProgram(source, kind string, o ProgramOptions) (*Program, error) {
 	switch kind {
 	case CPlusPlus:
-	case PTX:
+	case PTX, NVVM:
 		if len(o.NameExpressions) > 0 {
 			return nil, badValue("name expressions", "need C++ source")
 		}
 	default:
-		return nil, badValue("kind", `must be "c++" or "ptx", got %q`, kind)
+		return nil, badValue("kind", `must be "c++", "ptx" or "nvvm", got %q`, kind)
 	}
 	if o.Name == "" {
 		o.Name = "program"
@@ -100,35 +107,29 @@ func (p *Program) Source() string { return p.source }
 // Compile compiles p for dev. target is the kind of the result: [PTX], [Cubin],
 // [LTOIR], or empty for the kind that this driver runs; that is machine code on
 // NVIDIA's, unless the compiler is older than the device, and PTX on the
-// simulated one.
+// simulated one. NVVM IR becomes PTX by default, and machine code where this
+// driver is older than that PTX.
 //
-// Blocks until done, which may take seconds; the first call looks for NVRTC.
+// Blocks until done, which may take seconds; the first call looks for the compiler.
 //
-// Errors: a [*CompileError], with the log or with the places where NVRTC was
+// Errors: a [*CompileError], with the log or with the places where the compiler was
 // looked for; an [*ArgumentError] for a target that is impossible for the kind
 // of source, or an option that the compiler refuses.
 func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
-	if err := checkTarget(target); err != nil {
-		return nil, err
+	code, _, err := new(CodeCache).Compile(p, dev, target)
+	return code, err
+}
+
+// asPTX is code of PTX source, which nothing compiles.
+func (p *Program) asPTX(target string) (*ObjectCode, error) {
+	if target != "" && target != PTX {
+		return nil, badValue("target", `of PTX source must be "ptx", got %q; the driver turns PTX into machine code when it loads it`, target)
 	}
-	if p.kind == PTX {
-		if target != "" && target != PTX {
-			return nil, badValue("target", `of PTX source must be "ptx", got %q; the driver turns PTX into machine code when it loads it`, target)
-		}
-		return ObjectCodeFrom(PTX, []byte(p.source))
-	}
-	job, err := p.prepare(dev, target)
-	if err != nil {
-		return nil, err
-	}
-	return p.run(job)
+	return ObjectCodeFrom(PTX, []byte(p.source))
 }
 
 // prepare says what the compiler gets. The first call looks for NVRTC.
 func (p *Program) prepare(dev *Device, target string) (*job, error) {
-	if err := checkTarget(target); err != nil {
-		return nil, err
-	}
 	compiler, err := p.drv.compiler()
 	if err != nil {
 		return nil, &CompileError{Name: p.o.Name, Err: err}
@@ -137,7 +138,8 @@ func (p *Program) prepare(dev *Device, target string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &job{compiler, in, kind}, nil
+	folder, _ := os.Getwd() // without one, relative names are looked for in vain
+	return &job{p, compiler, in, kind, folder}, nil
 }
 
 func checkTarget(target string) error {
@@ -147,9 +149,9 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// run compiles.
-func (p *Program) run(j *job) (*ObjectCode, error) {
-	in, kind := j.in, j.kind
+// run implements [work]: it compiles.
+func (j *job) run() (*ObjectCode, error) {
+	p, in, kind := j.p, j.in, j.kind
 	out, r := j.compiler.Compile(in)
 	if r != nvrtc.NVRTC_SUCCESS {
 		return nil, p.compileError(in, out.Log, r)

@@ -148,7 +148,7 @@ func TestProgramArguments(t *testing.T) {
 	_, dev := openCompilerStub(t, PTX, 75)
 	d := dev.Driver()
 	_, err := d.NewProgram("", "fortran", ProgramOptions{})
-	require.EqualError(t, err, `kind must be "c++" or "ptx", got "fortran"`)
+	require.EqualError(t, err, `kind must be "c++", "ptx" or "nvvm", got "fortran"`)
 	_, err = d.NewProgram("", PTX, ProgramOptions{NameExpressions: []string{"f"}})
 	require.EqualError(t, err, "name expressions need C++ source")
 	p, err := d.NewProgram(saxpyPTX, PTX, ProgramOptions{})

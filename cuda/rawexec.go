@@ -74,10 +74,10 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 		return 0, err
 	}
 	defer leave()
-	c.drv.related.RLock()
-	defer c.drv.related.RUnlock()
 	const op = "cuGraphInstantiate"
+	c.drv.related.RLock()
 	x, r := c.drv.api.CuGraphInstantiateWithParams(driver.CUgraph(g), p)
+	c.drv.related.RUnlock()
 	if r == driver.CUDA_SUCCESS && p.Result_out == driver.CUDA_GRAPH_INSTANTIATE_SUCCESS {
 		return ExecHandle(x), nil
 	}
@@ -85,7 +85,9 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 		// The driver may report a failure only in the result field.
 		r = driver.CUDA_ERROR_INVALID_VALUE
 		if x != 0 {
+			c.drv.related.Lock()
 			c.drv.api.CuGraphExecDestroy(x)
+			c.drv.related.Unlock()
 		}
 	}
 	e := c.fail(op, r, "")
@@ -97,8 +99,27 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 }
 
 // ExecDestroy calls cuGraphExecDestroy. A launch under way completes. It does
-// nothing if c is lost.
+// nothing if c is lost. It waits while any graph is being instantiated;
+// [Context.TryExecDestroy] does not.
 func (c *Context) ExecDestroy(x ExecHandle) error {
+	c.drv.related.Lock()
+	defer c.drv.related.Unlock()
+	return c.destroyExec(x)
+}
+
+// TryExecDestroy is [Context.ExecDestroy], but does nothing and reports false
+// while a graph is being cloned, embedded, instantiated or destroyed. The call
+// itself may wait for another thread's full launch queue, and those that clone
+// wait for it then.
+func (c *Context) TryExecDestroy(x ExecHandle) (done bool, err error) {
+	if !c.drv.related.TryLock() {
+		return false, nil
+	}
+	defer c.drv.related.Unlock()
+	return true, c.destroyExec(x)
+}
+
+func (c *Context) destroyExec(x ExecHandle) error {
 	return c.destroy("cuGraphExecDestroy", "graph executable", func(api driver.API) driver.CUresult {
 		return api.CuGraphExecDestroy(driver.CUgraphExec(x))
 	})

@@ -22,13 +22,18 @@ type KernelNodeParams struct {
 
 // MemcpyParams says what a memcpy node copies: Size bytes from Src to Dst.
 // SrcHost and DstHost say that an address is pageable host memory; pinned and
-// managed memory has an address of its own for the device.
+// managed memory has an address of its own for the device. DstArray and SrcArray
+// say that a side is the handle of a whole [Array].
 type MemcpyParams struct {
-	Dst, Src         uint64
-	DstHost, SrcHost bool
-	Size             uint64 // bytes, of all rows
-	Box              Box
+	Dst, Src           uint64
+	DstHost, SrcHost   bool
+	DstArray, SrcArray bool
+	Size               uint64 // bytes, of all rows
+	Box                Box
 }
+
+// HasArray reports whether a side is an array.
+func (p *MemcpyParams) HasArray() bool { return p.DstArray || p.SrcArray }
 
 // A Box says how the bytes of a copy lie in memory: in rows of equal length, and
 // these in slices. The zero Box is a single row.
@@ -98,6 +103,12 @@ func (p *MemcpyParams) abi() *driver.CUDA_MEMCPY3D {
 	if p.DstHost {
 		a.DstMemoryType, a.DstDevice, a.DstHost = driver.CU_MEMORYTYPE_HOST, 0, uintptr(p.Dst)
 	}
+	if p.SrcArray { // which has no pitch
+		a.SrcMemoryType, a.SrcDevice, a.SrcArray, a.SrcPitch, a.SrcHeight = driver.CU_MEMORYTYPE_ARRAY, 0, driver.CUarray(p.Src), 0, 0
+	}
+	if p.DstArray {
+		a.DstMemoryType, a.DstDevice, a.DstArray, a.DstPitch, a.DstHeight = driver.CU_MEMORYTYPE_ARRAY, 0, driver.CUarray(p.Dst), 0, 0
+	}
 	return a
 }
 
@@ -149,7 +160,14 @@ func (c *Context) MemcpyNodeParams(n NodeHandle) (MemcpyParams, error) {
 	p := MemcpyParams{
 		Dst: uint64(a.DstDevice), Src: uint64(a.SrcDevice),
 		DstHost: a.DstMemoryType == driver.CU_MEMORYTYPE_HOST, SrcHost: a.SrcMemoryType == driver.CU_MEMORYTYPE_HOST,
+		DstArray: a.DstMemoryType == driver.CU_MEMORYTYPE_ARRAY, SrcArray: a.SrcMemoryType == driver.CU_MEMORYTYPE_ARRAY,
 		Size: a.WidthInBytes * max(a.Height, 1) * max(a.Depth, 1),
+	}
+	if p.DstArray {
+		p.Dst = uint64(a.DstArray)
+	}
+	if p.SrcArray {
+		p.Src = uint64(a.SrcArray)
 	}
 	if p.DstHost {
 		p.Dst = uint64(a.DstHost)

@@ -11,21 +11,24 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// A slowInstantiation is inside until it may go on.
+// A slowInstantiation, once it is slow, is inside until it may go on.
 type slowInstantiation struct {
 	driver.API
+	slow         bool
 	inside, goOn chan struct{}
 }
 
 func (s *slowInstantiation) CuGraphInstantiateWithParams(
 	g driver.CUgraph, p *driver.CUDA_GRAPH_INSTANTIATE_PARAMS,
 ) (driver.CUgraphExec, driver.CUresult) {
-	close(s.inside)
-	<-s.goOn
+	if s.slow {
+		close(s.inside)
+		<-s.goOn
+	}
 	return s.API.CuGraphInstantiateWithParams(g, p)
 }
 
-// A graph is not destroyed during an instantiation of its clone, nor does anybody
+// A graph or an executable is not destroyed during an instantiation of its clone, nor does anybody
 // wait for that: a caller that clones holds the GIL.
 func TestGraphsAreDestroyedApart(t *testing.T) {
 	s := &slowInstantiation{inside: make(chan struct{}), goOn: make(chan struct{})}
@@ -41,6 +44,10 @@ func TestGraphsAreDestroyedApart(t *testing.T) {
 	clone, err := c.GraphClone(g)
 	require.NoError(t, err)
 
+	x, err := c.Instantiate(g, 0)
+	require.NoError(t, err)
+	s.slow = true
+
 	type made struct {
 		x   ExecHandle
 		err error
@@ -54,6 +61,9 @@ func TestGraphsAreDestroyedApart(t *testing.T) {
 	done, err := c.TryGraphDestroy(g)
 	require.NoError(t, err)
 	require.False(t, done)
+	done, err = c.TryExecDestroy(x)
+	require.NoError(t, err)
+	require.False(t, done)
 	again, err := c.GraphClone(g)
 	require.NoError(t, err)
 	_, err = c.AddChildGraphNode(again, nil, g)
@@ -63,6 +73,9 @@ func TestGraphsAreDestroyedApart(t *testing.T) {
 	m := <-result
 	require.NoError(t, m.err)
 	done, err = c.TryGraphDestroy(g)
+	require.NoError(t, err)
+	require.True(t, done)
+	done, err = c.TryExecDestroy(x)
 	require.NoError(t, err)
 	require.True(t, done)
 	require.NoError(t, c.ExecDestroy(m.x))

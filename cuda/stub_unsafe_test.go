@@ -357,6 +357,11 @@ func (s *stub) CuDeviceCanAccessPeer(driver.CUdevice, driver.CUdevice) (bool, dr
 	return !s.noPeers, s.call("cuDeviceCanAccessPeer")
 }
 
+func (s *stub) CuExternalMemoryGetMappedBuffer(driver.CUexternalMemory, *driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC) (driver.CUdeviceptr, driver.CUresult) {
+	h, r := s.make("cuExternalMemoryGetMappedBuffer", "managed")
+	return driver.CUdeviceptr(h), r
+}
+
 func (s *stub) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 	return s.destroy("cuMemFree", "managed", uintptr(p))
 }

@@ -28,12 +28,25 @@ type TensorMapParams struct {
 	// as Steps says is copied.
 	Box, Steps                             []uint32
 	Interleave, Swizzle, Promotion, Beyond int32
+	Columns                                *TensorMapColumns // nil: tiles
+}
+
+// TensorMapColumns says how the copies of a map lay out the columns of a
+// convolution, instead of boxes. The corners are offsets in the dimensions between
+// the first, of channels, and the last, of images.
+type TensorMapColumns struct {
+	Lower, Upper     []int32
+	Channels, Pixels uint32 // of each pixel, and of a column
 }
 
 // String returns all that the driver is told.
 func (p *TensorMapParams) String() string {
-	return fmt.Sprintf("type %d, dimensions %v, strides %v, box %v, element strides %v, interleave %d, swizzle %d, L2 promotion %d, fill %d, at %#x",
-		p.Type, p.Dims, p.Strides, p.Box, p.Steps, p.Interleave, p.Swizzle, p.Promotion, p.Beyond, p.Ptr)
+	box := fmt.Sprintf("box %v", p.Box)
+	if c := p.Columns; c != nil {
+		box = fmt.Sprintf("corners %v and %v, %d channels, %d pixels", c.Lower, c.Upper, c.Channels, c.Pixels)
+	}
+	return fmt.Sprintf("type %d, dimensions %v, strides %v, %s, element strides %v, interleave %d, swizzle %d, L2 promotion %d, fill %d, at %#x",
+		p.Type, p.Dims, p.Strides, box, p.Steps, p.Interleave, p.Swizzle, p.Promotion, p.Beyond, p.Ptr)
 }
 
 // NeedTensorMaps fails unless kernels on d can use tensor maps.
@@ -44,7 +57,7 @@ func (d *Device) NeedTensorMaps() error {
 }
 
 // EncodeTensorMap returns the tensor map of p for kernels on c's device. It calls
-// cuTensorMapEncodeTiled.
+// cuTensorMapEncodeTiled, or cuTensorMapEncodeIm2col.
 //
 // Lifetime: the map has the memory's address and does not keep the memory.
 //
@@ -61,16 +74,26 @@ func (c *Context) EncodeTensorMap(p TensorMapParams) (b [TensorMapSize]byte, err
 		return b, err
 	}
 	defer leave()
-	// Copies: what is passed to C is on the heap.
-	m, r := c.drv.api.CuTensorMapEncodeTiled(
-		driver.CUtensorMapDataType(p.Type), driver.CUdeviceptr(p.Ptr), slices.Clone(p.Dims), slices.Clone(p.Strides), slices.Clone(p.Box), slices.Clone(p.Steps),
-		driver.CUtensorMapInterleave(p.Interleave), driver.CUtensorMapSwizzle(p.Swizzle), driver.CUtensorMapL2promotion(p.Promotion),
-		driver.CUtensorMapFloatOOBfill(p.Beyond))
+	op, m, r := p.encode(c.drv.api)
 	if r != driver.CUDA_SUCCESS {
-		return b, c.fail("cuTensorMapEncodeTiled", r, p.String())
+		return b, c.fail(op, r, p.String())
 	}
 	for i, word := range m.Opaque {
 		binary.NativeEndian.PutUint64(b[8*i:], word)
 	}
 	return b, nil
+}
+
+func (p *TensorMapParams) encode(api driver.API) (op string, m driver.CUtensorMap, r driver.CUresult) {
+	// Copies: what is passed to C is on the heap.
+	dims, strides, steps := slices.Clone(p.Dims), slices.Clone(p.Strides), slices.Clone(p.Steps)
+	typ, ptr := driver.CUtensorMapDataType(p.Type), driver.CUdeviceptr(p.Ptr)
+	interleave, swizzle := driver.CUtensorMapInterleave(p.Interleave), driver.CUtensorMapSwizzle(p.Swizzle)
+	promotion, fill := driver.CUtensorMapL2promotion(p.Promotion), driver.CUtensorMapFloatOOBfill(p.Beyond)
+	if k := p.Columns; k != nil {
+		m, r = api.CuTensorMapEncodeIm2col(typ, ptr, dims, strides, slices.Clone(k.Lower), slices.Clone(k.Upper), k.Channels, k.Pixels, steps, interleave, swizzle, promotion, fill)
+		return "cuTensorMapEncodeIm2col", m, r
+	}
+	m, r = api.CuTensorMapEncodeTiled(typ, ptr, dims, strides, slices.Clone(p.Box), steps, interleave, swizzle, promotion, fill)
+	return "cuTensorMapEncodeTiled", m, r
 }

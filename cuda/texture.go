@@ -13,19 +13,24 @@ import (
 // TextureParams says what a texture reads, and how. The numbers of kinds are those
 // of cuda.h (CU_AD_FORMAT_…, CU_TR_…).
 type TextureParams struct {
+	Array            uint64 // the handle of an [Array]; then there are no Ptr, Format, Channels and sizes
 	Ptr              uint64
 	Format, Channels uint32
 	// Width and Height are elements; of linear memory Height is 0. Pitch is the bytes
 	// from one row to the next.
 	Width, Height, Pitch uint64
-	Address              [2]int32
+	Address              [3]int32
 	Linear, Normalized   bool // filtered; coordinates up to 1
 	Integer              bool // integers are not promoted to numbers up to 1
+	SRGB                 bool // promoted numbers are converted to linear ones
 	Border               [4]float32
 }
 
 // String returns all that the driver is told.
 func (p *TextureParams) String() string {
+	if p.Array != 0 {
+		return fmt.Sprintf("address modes %v, of array %#x", p.Address, p.Array)
+	}
 	return fmt.Sprintf("format %d, %d channels, %d x %d, pitch %d, address modes %v, at %#x", p.Format, p.Channels, p.Width, p.Height, p.Pitch, p.Address, p.Ptr)
 }
 
@@ -37,8 +42,13 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 	if p.Height == 0 {
 		res.ResType, res.Width, res.PitchInBytes = driver.CU_RESOURCE_TYPE_LINEAR, p.Pitch, 0
 	}
+	if p.Array != 0 {
+		*res = driver.OfArray(driver.CUarray(p.Array))
+	}
 	tex := &driver.CUDA_TEXTURE_DESC{BorderColor: p.Border}
-	tex.AddressMode = [3]driver.CUaddress_mode{driver.CUaddress_mode(p.Address[0]), driver.CUaddress_mode(p.Address[1]), driver.CU_TR_ADDRESS_MODE_CLAMP}
+	for i, mode := range p.Address {
+		tex.AddressMode[i] = driver.CUaddress_mode(mode)
+	}
 	if p.Linear {
 		tex.FilterMode = driver.CU_TR_FILTER_MODE_LINEAR
 	}
@@ -47,6 +57,9 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 	}
 	if p.Integer {
 		tex.Flags |= driver.CU_TRSF_READ_AS_INTEGER
+	}
+	if p.SRGB {
+		tex.Flags |= driver.CU_TRSF_SRGB
 	}
 	return res, tex
 }
@@ -72,6 +85,8 @@ func (c *Context) NewTexture(p TextureParams) (*Texture, error) {
 		return nil, err
 	}
 	defer leave()
+	restore := c.drv.relax()
+	defer restore()
 	res, tex := p.abi()
 	h, r := c.drv.api.CuTexObjectCreate(res, tex, nil)
 	if r != driver.CUDA_SUCCESS {

@@ -255,6 +255,8 @@ void cudago_foreign_keep(cudago_cell *c, void *memory, void (*release)(void *)) 
     ((foreign *)c)->release = release;
 }
 
+void *cudago_foreign_memory(const cudago_cell *c) { return ((const foreign *)c)->memory; }
+
 void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago_extent *e, cudago_imports *of) {
     take((foreign *)c, &m->dl_tensor, e, of);
     ((foreign *)c)->legacy = m;

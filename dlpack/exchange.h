@@ -163,6 +163,7 @@ void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_
 
 /* Has the cell keep what the tensor's memory is in as well: release(memory) is called once, as for an object. */
 void cudago_foreign_keep(cudago_cell *c, void *memory, void (*release)(void *));
+void *cudago_foreign_memory(const cudago_cell *c); /* what it keeps so; NULL: nothing */
 
 /* Runs a managed tensor's deleter, if it has one: what a consumer owes a tensor that it does not keep. */
 void cudago_dl_delete(DLManagedTensorVersioned *m);

@@ -109,11 +109,11 @@ func (g *Graph) event(kind cuda.NodeType, e *cuda.Event, o NodeOptions,
 	})
 }
 
-// eventUse keeps the handle of an event valid.
-type eventUse struct{ done func() }
+// handleUse keeps the handle of an event or a semaphore valid.
+type handleUse struct{ done func() }
 
 // Release implements [Retainer].
-func (u eventUse) Release() { u.done() }
+func (u handleUse) Release() { u.done() }
 
 // retainEvent adds the event's handle to the operands of a node, which are
 // released on an error.
@@ -123,7 +123,7 @@ func retainEvent(e *cuda.Event, operands []Operand) ([]Operand, error) {
 		newBundle(operands).release()
 		return nil, err
 	}
-	return append([]Operand{{Reason: "event", Retainer: eventUse{done}}}, operands...), nil
+	return append([]Operand{{Reason: "event", Retainer: handleUse{done}}}, operands...), nil
 }
 
 // Child adds a node that runs sub as it is now: later changes of sub do not

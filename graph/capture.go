@@ -161,6 +161,12 @@ func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error 
 		}
 		op.Params = keepKernel(k)
 	}
+	if p, ok := op.Params.(cuda.SemaphoreParams); ok {
+		var err error
+		if op.Operands, err = retainSemaphore(p, op.Operands); err != nil {
+			return err
+		}
+	}
 	b := newBundle(op.Operands)
 	err := c.record(s, op, b, call)
 	if err != nil {

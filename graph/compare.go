@@ -173,19 +173,25 @@ func paramsText(params any) string {
 	case cuda.KernelNodeParams:
 		return "kernel " + kernelLabel(p)
 	case cuda.MemcpyParams:
-		return fmt.Sprintf("%d bytes from %s %#x to %s %#x", p.Size, hostText(p.SrcHost), p.Src, hostText(p.DstHost), p.Dst)
+		return fmt.Sprintf("%d bytes from %s %#x to %s %#x", p.Size, hostText(p.SrcHost, p.SrcArray), p.Src, hostText(p.DstHost, p.DstArray), p.Dst)
 	case cuda.MemsetParams:
 		return fmt.Sprintf("%d elements of %d bytes at %#x", p.Count, p.ElementSize, p.Dst)
 	}
-	if p, ok := params.(cuda.MemOpParams); ok {
+	switch p := params.(type) {
+	case cuda.MemOpParams:
+		return p.String()
+	case cuda.SemaphoreParams:
 		return p.String()
 	}
 	return "unknown parameters"
 }
 
-func hostText(host bool) string {
-	if host {
+func hostText(host, array bool) string {
+	switch {
+	case host:
 		return "host memory at"
+	case array:
+		return "array"
 	}
 	return "memory at"
 }

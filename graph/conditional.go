@@ -155,11 +155,12 @@ func (g *Graph) mayHoldIn(n *Node, kind cuda.NodeType, params any, captured bool
 // (580.159, CUDA 13.0) crashes when it instantiates one in a body.
 func (g *Graph) refusePageable(n *Node, p cuda.MemcpyParams, captured bool) error {
 	for _, side := range []struct {
-		name string
-		ptr  uint64
-		host bool
-	}{{"dst", p.Dst, p.DstHost}, {"src", p.Src, p.SrcHost}} {
-		if !side.host && !captured {
+		name  string
+		ptr   uint64
+		host  bool
+		array bool
+	}{{"dst", p.Dst, p.DstHost, p.DstArray}, {"src", p.Src, p.SrcHost, p.SrcArray}} {
+		if side.array || !side.host && !captured {
 			continue
 		}
 		info, err := g.h.ctx.PointerInfo(side.ptr)

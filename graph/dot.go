@@ -15,6 +15,7 @@ var dotColors = map[cuda.NodeType]string{
 	cuda.KernelNode: "#cde8c9", cuda.MemcpyNode: "#cfe2f3", cuda.MemsetNode: "#d9d2e9",
 	cuda.HostNode: "#fce5cd", cuda.EmptyNode: "#eeeeee", cuda.ChildGraphNode: "#fff2cc",
 	cuda.ConditionalNode: "#f4cccc", cuda.BatchMemOpNode: "#ead1dc", cuda.AllocNode: "#d0e0e3", cuda.FreeNode: "#d0e0e3",
+	cuda.SemaphoreSignalNode: "#ead1dc", cuda.SemaphoreWaitNode: "#ead1dc",
 }
 
 // DOT returns the graph in Graphviz's language: each node with its name, kind,
@@ -76,6 +77,8 @@ func (n *Node) label() string {
 	case cuda.MemsetParams:
 		lines = append(lines, fmt.Sprintf("%d bytes of %#x", p.Count*uint64(p.ElementSize), p.Value))
 	case cuda.MemOpParams:
+		lines = append(lines, p.String())
+	case cuda.SemaphoreParams:
 		lines = append(lines, p.String())
 	case cuda.KernelNodeParams:
 		lines = append(lines, kernelLabel(p))

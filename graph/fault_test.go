@@ -152,6 +152,7 @@ func (c *scenario) special() {
 		c.try(err)
 		c.try(e.Close())
 	}
+	c.semaphores(g)
 	condition, err := g.Condition(0, true)
 	c.try(err)
 	if condition != nil {
@@ -163,6 +164,26 @@ func (c *scenario) special() {
 		}
 	}
 	c.try(g.Close())
+}
+
+// semaphores adds and changes nodes of a semaphore.
+func (c *scenario) semaphores(g *Graph) {
+	f, _ := semaphorePage()
+	e, err := c.ctx.ImportSemaphore(int(f.Fd()), true)
+	c.try(err)
+	c.try(f.Close())
+	if e == nil {
+		return
+	}
+	for _, waits := range []bool{false, true} {
+		p := cuda.SemaphoreParams{Semaphore: e, IsWait: waits}
+		n, err := g.Semaphore(p, NodeOptions{Operands: c.operand()})
+		c.try(err)
+		if n != nil {
+			c.try(n.UpdateSemaphore(p, c.operand()))
+		}
+	}
+	c.try(e.Close())
 }
 
 func (c *scenario) launch(s *cuda.Stream) {

@@ -85,7 +85,7 @@ type Line struct {
 	exposed  bool    // guarded by mu
 	awaiting bool    // guarded by mu; all work of the context is waited for
 	slots    [2]slot // guarded by mu; of a stream of our own
-	marks    []mark  // guarded by mu; of a shared stream, oldest first
+	marks    []mark  // guarded by mu; of a shared or exposed stream, oldest first
 	last     string  // guarded by mu; the latest error reported, so that it is reported only once
 
 	// How far advanceProven has come. It is behind Proven if [Line.Proved] found

@@ -17,7 +17,8 @@ type slot struct {
 	live  bool        // recorded, and not yet known to have completed
 }
 
-// A mark follows work in a shared stream.
+// A mark follows work in a shared stream, or in one of our own that others have
+// the handle of: see [Line.Behind].
 type mark struct {
 	pos    uint64
 	event  *cuda.Event // nil: none could be recorded
@@ -150,6 +151,20 @@ func (l *Line) oldest(pos uint64) *slot {
 		}
 	}
 	return best
+}
+
+// Behind takes over an event of the context's pool that a user of the stream has
+// recorded behind the work up to pos, or has not recorded if pos is 0. It is for
+// streams of our own that others have the handle of.
+func (l *Line) Behind(pos uint64, e *cuda.Event) {
+	l.mu.Lock()
+	defer l.unlock()
+	if n := len(l.marks); l.closed || !l.Pending(pos) || n > 0 && l.marks[n-1].pos >= pos {
+		l.context().PutEvent(e)
+		return
+	}
+	l.marks = append(l.marks, mark{pos: pos, event: e})
+	l.recount()
 }
 
 // recount recomputes Marked after a mark was lost or came out of order.
@@ -317,11 +332,12 @@ func (l *Line) poll() error {
 //
 // Preconditions: l.mu is held.
 func (l *Line) next() (pos uint64, event *cuda.Event, ended bool) {
-	if len(l.marks) > 0 {
+	sl := l.oldest(0)
+	if len(l.marks) > 0 && (sl == nil || l.marks[0].pos <= sl.pos) {
 		m := l.marks[0]
 		return m.pos, m.event, m.ended
 	}
-	if sl := l.oldest(0); sl != nil {
+	if sl != nil {
 		return sl.pos, sl.event, false
 	}
 	return 0, nil, false

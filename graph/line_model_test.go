@@ -56,7 +56,9 @@ type model struct {
 	told    atomic.Uint64 // by OnProven
 	capture *Capture
 	exposed bool
-	armed   bool // a driver call will fail
+	cover   *cuda.Event // for Behind, or nil
+	covered uint64      // how far it was recorded
+	armed   bool        // a driver call will fail
 	waiting atomic.Int64
 }
 
@@ -173,6 +175,8 @@ var modelSteps = []struct {
 	{3, (*model).join},
 	{2, (*model).beginOrEnd},
 	{1, (*model).expose},
+	{3, (*model).record},
+	{1, (*model).behind},
 	{2, func(*model) { runtime.Gosched() }},
 }
 
@@ -355,11 +359,39 @@ func (m *model) expose() {
 	}
 }
 
+// record does what the border does behind work that keeps something.
+func (m *model) record() {
+	if !m.exposed || m.shared() || m.capture != nil {
+		return
+	}
+	if m.cover == nil {
+		var err error
+		if m.cover, err = m.ctx.TakeEvent(true); err != nil {
+			m.failed(err)
+			return
+		}
+	}
+	pos := m.line.Queued()
+	err := m.s.Record(m.cover)
+	m.failed(err)
+	if m.covered = pos; err != nil {
+		m.covered = 0
+	}
+}
+
+func (m *model) behind() {
+	if m.cover != nil {
+		m.line.Behind(m.covered, m.cover)
+		m.cover, m.covered = nil, 0
+	}
+}
+
 // end ends the work and the line, in either order.
 func (m *model) end() {
 	if m.capture != nil {
 		m.beginOrEnd()
 	}
+	m.behind()
 	if m.rnd.IntN(2) == 0 {
 		m.allow(m.queued)
 	}

@@ -75,6 +75,44 @@ func TestReaperDoesNotRecordInExposedStreams(t *testing.T) {
 	<-again
 }
 
+// Events that users of an exposed stream record prove what is before them,
+// without a call by a user.
+func TestEventsOfUsersProve(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	l, err := NewLine(s, LineOptions{})
+	require.NoError(t, err)
+	l.Expose()
+	gate := newGate(t)
+	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
+	pos := l.Advance()
+	e, err := ctx.TakeEvent(true)
+	require.NoError(t, err)
+	require.NoError(t, s.Record(e))
+	l.Behind(pos, e)
+	require.Equal(t, pos, l.marked.Load())
+	into := newStream(t, ctx)
+	require.NoError(t, l.Join(pos, into)) // it covers
+	idle, err := into.Done()
+	require.NoError(t, err)
+	require.False(t, idle)
+	ended := make(chan struct{})
+	l.After(pos, func() { close(ended) })
+	steps(t)
+	require.True(t, l.Pending(pos))
+	gate.open()
+	<-ended
+
+	unrecorded, err := ctx.TakeEvent(true)
+	require.NoError(t, err)
+	require.NoError(t, s.LaunchHostFunc(hostFunc(func() {}).Fn, 0))
+	next := l.Advance()
+	l.Behind(0, unrecorded)
+	require.Equal(t, pos, l.marked.Load())
+	l.Prove()
+	eventually(t, "proven", func() bool { l.Prove(); return !l.Pending(next) })
+}
+
 // Recording an event can wait for a thread that instantiates a graph, and that
 // one for a callback, which needs the GIL. So who may have the GIL does not wait
 // for the one who records.

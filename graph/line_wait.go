@@ -116,11 +116,8 @@ func (l *Line) covering(pos uint64) (events []*cuda.Event, ok bool) {
 	if !l.Pending(pos) {
 		return nil, true
 	}
-	if !l.shared {
-		if sl := l.oldest(pos); sl != nil {
-			return []*cuda.Event{sl.event}, true
-		}
-		return nil, false
+	if sl := l.oldest(pos); sl != nil {
+		return []*cuda.Event{sl.event}, true
 	}
 	for _, m := range l.marks {
 		if m.event == nil && !m.ended {

@@ -96,7 +96,7 @@ func (n *Node) eachInner(prefix string, visit func(prefix string, inner *Graph))
 }
 
 // Params returns the parameters: a [cuda.MemcpyParams], [cuda.MemsetParams],
-// [cuda.MemOpParams],
+// [cuda.MemOpParams], [cuda.SemaphoreParams],
 // [cuda.HostParams] or [cuda.KernelNodeParams], the last with Params nil; a
 // [ConditionalParams], [AllocParams] or [FreeParams]; and nil for other kinds
 // and for captured operations of other libraries.

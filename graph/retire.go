@@ -142,6 +142,15 @@ func (x *Exec) releaseHold(bundles []*bundle) {
 	releaseAll(bundles)
 }
 
+// apart calls its argument, or not.
+var apart = func(destroy func()) { destroy() }
+
+// DestroyApart sets how executables are destroyed: keep calls destroy only while
+// no thread can be stuck in a launch, since the driver makes destroy wait for it,
+// and those that copy graphs wait for destroy. If keep does not call it, the
+// reaper asks again. Call it before the first graph is made.
+func DestroyApart(keep func(destroy func())) { apart = keep }
+
 // closedExec is an Exec that is closed and not running, as an item of the
 // reaper: destroying it can wait for another thread's full launch queue.
 type closedExec Exec
@@ -151,8 +160,10 @@ type closedExec Exec
 // the reason for a failure it is tried again, otherwise not.
 func (g *closedExec) Step() (done bool, err error) {
 	x := (*Exec)(g)
-	x.h.ctx.Driver().Relaxed(func() { err = x.h.ctx.ExecDestroy(x.handle) })
-	if isCaptureRefusal(err) {
+	apart(func() {
+		x.h.ctx.Driver().Relaxed(func() { done, err = x.h.ctx.TryExecDestroy(x.handle) })
+	})
+	if !done || isCaptureRefusal(err) {
 		return false, nil
 	}
 	live.execs.Add(-1)

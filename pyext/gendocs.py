@@ -49,8 +49,18 @@ def is_property(node: ast.FunctionDef) -> bool:
     return any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list)
 
 
+def is_overload(node: ast.FunctionDef) -> bool:
+    """Whether a function is one of several overloads: that which has the documentation."""
+    return any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list)
+
+
 def signature(node: ast.FunctionDef, bound: str) -> str:
-    """Return a function's signature as CPython wants it, ``$self`` or ``$module`` first."""
+    """Return a function's signature as CPython wants it, ``$self`` or ``$module`` first.
+
+    Overloads take whatever Python can pass.
+    """
+    if is_overload(node):
+        return f"{node.name}({bound}, /, *args, **kwargs)\n--\n\n"
     arguments = node.args
     for arg in ast.walk(arguments):
         if isinstance(arg, ast.arg):

@@ -123,7 +123,7 @@ func (c *call) argument(s slot, a *abi) string {
 	case s.role == length && c.inBytes(s.at):
 		return fmt.Sprintf("C.size_t(len(%s)) * C.size_t(unsafe.Sizeof(%s[0]))", name, name)
 	case s.role == length:
-		return fmt.Sprintf("C.size_t(len(%s))", name)
+		return fmt.Sprintf("C.%s(len(%s))", cgoName(s.ctype), name)
 	case typ == "bool":
 		return "flag(" + name + ")"
 	}

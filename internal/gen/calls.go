@@ -34,13 +34,16 @@ type role int
 const (
 	value  role = iota // a number, a handle, a struct
 	copied             // a struct: the address of a copy, so that cgo does not mind what is in it
-	shared             // a struct that the call writes to
+	shared             // a struct that the call writes to, or that may be left out
 	list               // elements of a slice
 	length             // how many elements the list before it has
 	text               // a string
 	output             // a number or a handle that the call returns
 	filled             // a struct or an array that the call returns
 )
+
+// orNull is behind the type of a parameter that may be left out.
+const orNull = " or null"
 
 // goTypes are the types of a method's parameters for those of C.
 var goTypes = map[string][]string{
@@ -115,14 +118,21 @@ func (c *call) fit(a *abi) error {
 		if in < len(m.types) {
 			next = m.types[in]
 		}
+		t, nullable := strings.CutSuffix(t, orNull)
 		s := slot{ctype: t, base: t, at: in}
 		if base, ok := strings.CutSuffix(t, "*"); ok {
 			s.base = strings.TrimSpace(strings.TrimPrefix(base, "const "))
 		}
 		switch {
-		case lists > 0 && t == "size_t":
+		case lists > 0 && (t == "size_t" || t == "unsigned"):
 			s.role, s.at, lists = length, in-1, 0
 		case s.takes(next, a):
+			if nullable && s.role != copied {
+				return fmt.Errorf("%s%s: only a struct that is read by its address may be left out", t, orNull)
+			}
+			if nullable { // nothing can be copied where there is nothing
+				s.role = shared
+			}
 			in++
 			if s.role == list {
 				lists++

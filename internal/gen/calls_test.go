@@ -61,11 +61,13 @@ func TestFit(t *testing.T) {
 		{"struct by value", "(p CUplace) CUresult", "CUplace", []role{value}},
 		{"struct by value, by address in C", "(p CUplace) CUresult", "CUplace *", []role{copied}},
 		{"struct that is read", "(p *CUplace) CUresult", "const CUplace *", []role{copied}},
+		{"struct that may be left out", "(p *CUplace) CUresult", "const CUplace * or null", []role{shared}},
 		{"struct that is written to", "(p *CUplace) CUresult", "CUplace *", []role{shared}},
 		{"struct that is returned", "() (CUplace, CUresult)", "CUplace *", []role{filled}},
 		{"string", "(name string) CUresult", "const char *", []role{text}},
 		{"slices of one length", "(a, b []CUstream, n uint64) CUresult", "const CUstream *, const CUstream *, size_t, size_t",
 			[]role{list, list, length, value}},
+		{"narrow length", "(a []CUstream, s CUstream) CUresult", "const CUstream *, unsigned, CUstream", []role{list, length, value}},
 		{"bytes", "(data []int32, n uint64) CUresult", "void *, size_t, size_t", []role{list, length, value}},
 	}
 	for _, tt := range tests {
@@ -87,6 +89,7 @@ func TestMisfit(t *testing.T) {
 		{"order", "(s CUstream, n uint32) CUresult", "unsigned, CUstream", "unsigned fits neither the next parameter of the method (driver.CUstream) nor result 0"},
 		{"another struct", "(p *CUplace) CUresult", "const CUother *", "const CUother * fits neither"},
 		{"result that is read only", "() (n int32, r CUresult)", "const int *", "const int * fits neither"},
+		{"number that may be left out", "(n uint64) CUresult", "size_t or null", "only a struct that is read"},
 		{"no length", "(a []CUstream) CUresult", "const CUstream *", "the method has more parameters or results"},
 		{"parameter too many", "(a, b int32) CUresult", "int", "the method has more parameters or results"},
 		{"result too many", "() (a, b int32, r CUresult)", "int *", "the method has more parameters or results"},

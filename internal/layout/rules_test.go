@@ -40,13 +40,14 @@ var mayImport = map[string][]string{
 	"pyext/api":       {"cuda"},
 	"graph":           {"cuda", "internal/finalize"},
 	"dlpack":          {},
-	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/codecache", "internal/cxxname", "internal/memfd", "internal/ptx"},
+	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/nvvm", "cuda/internal/codecache", "internal/cxxname", "internal/memfd", "internal/ptx"},
 
 	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
 
 	"cuda/internal/dl":                   {},
 	"cuda/internal/nvrtc":                {"cuda/internal/dl"},
 	"cuda/internal/nvjitlink":            {"cuda/internal/dl"},
+	"cuda/internal/nvvm":                 {"cuda/internal/dl"},
 	"cuda/internal/codecache":            {},
 	"cuda/internal/driver":               {},
 	"cuda/internal/driver/nvidia":        {"cuda/internal/driver", "cuda/internal/dl"},
@@ -105,6 +106,7 @@ var mayUseC = map[string]bool{
 	"cuda/internal/dl":                   true,
 	"cuda/internal/nvrtc":                true,
 	"cuda/internal/nvjitlink":            true,
+	"cuda/internal/nvvm":                 true,
 	"dlpack":                             true,
 	"dlpack/dlpacktest":                  true,
 	"benchmarks/cfloor":                  true,

@@ -251,7 +251,9 @@ func TestTextThatIsNoModule(t *testing.T) {
 
 func TestUnsupportedInstructions(t *testing.T) {
 	tests := []struct{ name, body, reason string }{
-		{"texture", "tex.3d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [%rd1, {%r1,%r1,%r1,%r1}];", reasonTexture},
+		{"texture", "tld4.r.2d.v4.f32.f32 {%f1,%f1,%f1,%f1}, [%rd1, {%f1,%f1}];", reasonTexture},
+		{"surface of elements", "sust.p.1d.b32.trap [%rd1, {%r1}], {%r1};", reasonSurface},
+		{"surface that is a variable", "suld.b.1d.b32.trap {%r1}, [variable, {%r1}];", "a surface that is a variable is not simulated, only one that is a handle"},
 		{"texture with a sampler", "tex.1d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [%rd1, %rd2, {%r1}];", "a sampler that is not the texture's is not simulated"},
 		{"texture that is a variable", "tex.1d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [variable, {%r1}];", "a texture that is a variable is not simulated, only one that is a handle"},
 		{"tensor reduction", "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%rd1, {%r1}], [%r2];", reasonBulk},

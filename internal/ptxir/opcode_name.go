@@ -91,6 +91,8 @@ var opNames = map[Op]string{
 	OpTensorLoad:      "cp.async.bulk.tensor",
 	OpTensorStore:     "cp.async.bulk.tensor",
 	OpTex:             "tex",
+	OpSurfLoad:        "suld",
+	OpSurfStore:       "sust",
 	OpBar:             "bar",
 	OpBarWarp:         "bar.warp.sync",
 	OpShfl:            "shfl.sync",

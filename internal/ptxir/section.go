@@ -43,7 +43,7 @@ var sections = []section{
 		refuse(reasonBulk, hintOlder, "cp.reduce.async.bulk", "applypriority.async.bulk", "tensormap"),
 	}},
 	{title: "Texture Instructions", rows: [][]form{textureForms, refuse(reasonTexture, hintTexture, "tex", "tld4", "txq", "istypep")}},
-	{title: "Surface Instructions", rows: [][]form{refuse(reasonSurface, hintTexture, "suld", "sust", "sured", "suq")}},
+	{title: "Surface Instructions", rows: [][]form{surfaceForms, refuse(reasonSurface, hintTexture, "suld", "sust", "sured", "suq")}},
 	{title: sectionControl, rows: [][]form{controlForms}},
 	{title: sectionSync, rows: [][]form{
 		warpForms, syncForms,

@@ -87,7 +87,14 @@ func otherStores(types, vector string) []form {
 }
 
 var textureForms = []form{
-	{name: "tex", types: "f32|s32|u32.s32|f32", words: "1d|2d! v4!", op: OpTex, lower: tex},
+	{name: "tex", types: "f32|s32|u32.s32|f32", words: "1d|2d|3d|a1d|a2d! v4!", op: OpTex, lower: tex},
+}
+
+var surfaceForms = []form{
+	{name: "suld.b", types: "b8|b16|b32", words: "1d|2d|3d|a1d|a2d! ca|cg|cs|cv v2|v4 trap|clamp|zero!", op: OpSurfLoad, lower: suld},
+	{name: "suld.b", types: "b64", words: "1d|2d|3d|a1d|a2d! ca|cg|cs|cv v2 trap|clamp|zero!", op: OpSurfLoad, lower: suld},
+	{name: "sust.b", types: "b8|b16|b32", words: "1d|2d|3d|a1d|a2d! wb|cg|cs|wt v2|v4 trap|clamp|zero!", op: OpSurfStore, lower: sust},
+	{name: "sust.b", types: "b64", words: "1d|2d|3d|a1d|a2d! wb|cg|cs|wt v2 trap|clamp|zero!", op: OpSurfStore, lower: sust},
 }
 
 var copyForms = []form{

@@ -73,7 +73,7 @@ var otherWords = func() map[string]bool {
 		m8n8 m8n16 m16n8 m16n16 m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64
 		m16n8k128 m16n8k256 m16n16k16 m32n8k16 m8n32k16 m16n16k8 x1 x2 x4 x8 x16 x32 x64 x128
 		a b c d e2m1 e2m1x2 e3m2 e3m2x2 e2m3 e2m3x2 e4m3x4 e5m2x4 ue8m0 ue8m0x2 rs
-		geom 1d 2d 3d a1d a2d cube acube tile im2col level grad base tid tensor tensormap proxy alias
+		geom trap 1d 2d 3d a1d a2d cube acube tile im2col level grad base tid tensor tensormap proxy alias
 		init inval test_wait try_wait pending_count expect_tx complete_tx drop noftz red popc arrive_drop
 		wrap uni mask launch_dependents po shr7 shr15 L1 L2 sp block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind
 		s2 u2 b8x16 b4x16_p64 b6x16_p32 v2 v4 v8 vec acc::f32 acc::f16 sink primary one zero ftz mbarrier multicast

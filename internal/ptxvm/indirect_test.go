@@ -44,7 +44,7 @@ const indirectText = `.version 7.8
 {
 	.reg .f32 %f<4>;
 	.reg .b64 %d;
-	tex.3d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d, {0, 0, 0, 0}];
+	tld4.r.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d, {%f0, %f1}];
 	ret;
 }
 .global .align 8 .u64 table[4] = {twice, next, wide, newer};
@@ -119,7 +119,7 @@ func TestAddressesOfFunctionsInMemory(t *testing.T) {
 			want string
 		}{
 			{p + 16, `PTX line 63: call \(back\), %a, \(arg\), proto: call of wide, which has other parameters or is not among the targets$`},
-			{p + 24, `call of newer: ptx: test, line 28: "tex\.3d\.v4.*" cannot run on the simulated device: of textures, only reads`},
+			{p + 24, `call of newer: ptx: test, line 28: "tld4\.r\.2d\.v4.*" cannot run on the simulated device: of textures, only reads`},
 			{out, `call of 0x200000000, which is no function of its module$`},
 		} {
 			require.Regexp(t, bad.want, run("use", 1, vmtest.Pack(bad.at, out)))

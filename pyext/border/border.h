@@ -95,6 +95,9 @@ int cudago_refuse_wait(enum cudago_wait_kind kind); /* on the callback thread: r
 int cudago_callbacks_running(int32_t device); /* how many host functions of its graphs are running; needs no GIL */
 QUIET int cudago_on_callback_thread(void);    /* the thread that runs the host callbacks of graphs */
 void cudago_drain(void);                /* drops what is waiting; preserves a pending exception */
+static inline void cudago_drain_waiting(void) {
+    if (atomic_load_explicit(&cudago_drop_hint, memory_order_relaxed) || cudago_cells_pending()) cudago_drain();
+}
 extern void (*cudago_drain_rest)(void); /* the later rooms' part of a drain: set in module.c */
 int cudago_open(void);                  /* opens the driver if it is not open yet; -1 with an exception */
 
@@ -124,8 +127,7 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
             cudago_raise_unusable(); \
             return bad; \
         } \
-        if (atomic_load_explicit(&cudago_drop_hint, memory_order_relaxed) || cudago_cells_pending()) \
-            cudago_drain(); \
+        cudago_drain_waiting(); \
         if (cudago_exclusive && cudago_stall_wait()) return bad; \
     } while (0)
 
@@ -182,9 +184,13 @@ enum cudago_class {
     CLS_GRAPH,
     CLS_EXEC,
     CLS_NODE,
+    CLS_EXEC_NODE,
     CLS_FINALIZER,
     CLS_GREEN,
     CLS_DESCRIPTOR,
+    CLS_SEMAPHORE,
+    CLS_EXTERNAL,
+    CLS_ARRAY,
     CLS_COUNT
 };
 extern PyTypeObject *cudago_base[CLS_COUNT]; /* the native types */
@@ -201,6 +207,8 @@ int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
 int cudago_add_methods(enum cudago_class k, PyMethodDef *methods);
 int cudago_add_attributes(enum cudago_class k, PyGetSetDef *attributes);
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ */
+/* Calls a method of the Python face with the same arguments: what a native method leaves to it. */
+PyObject *cudago_call_python(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* TypeError "NAME must be a X, not Y" */
 int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name); /* returns -1 */
 static inline QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {

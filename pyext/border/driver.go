@@ -38,6 +38,7 @@ type options struct {
 	Sim    string   `json:"sim"`
 	NVRTC  []string `json:"nvrtc"`
 	Link   []string `json:"nvjitlink"`
+	NVVM   []string `json:"nvvm"`
 	Trace  bool     `json:"trace"`
 	Last   string   `json:"last"`
 }
@@ -55,7 +56,8 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 			return nil
 		}
 		co := cuda.Options{
-			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, NVJitLinkPaths: o.Link, LastCalls: o.Last, Printf: &printed,
+			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, NVJitLinkPaths: o.Link, NVVMPaths: o.NVVM,
+			LastCalls: o.Last, Printf: &printed,
 			CallHost: func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
 		}
 		if o.Trace {

@@ -23,6 +23,19 @@ void cudago_free_native(PyObject *self) {
     Py_DECREF((PyObject *)type);
 }
 
+PyObject *cudago_call_python(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    PyObject *all = PyTuple_New(n), *dict = PyDict_New(), *python = PyObject_GetAttrString(self, method), *r = NULL;
+    int bad = !all || !dict || !python;
+    for (Py_ssize_t i = 0; !bad && i < n; i++) bad = PyTuple_SetItem(all, i, NEW_REF(args[i]));
+    for (Py_ssize_t i = 0; !bad && i < named; i++) bad = PyDict_SetItem(dict, PyTuple_GetItem(names, i), args[n + i]);
+    if (!bad) r = PyObject_Call(python, all, dict);
+    Py_XDECREF(all);
+    Py_XDECREF(dict);
+    Py_XDECREF(python);
+    return r;
+}
+
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused) {
     (void)unused;
     return NEW_REF(self);
@@ -91,9 +104,11 @@ PyObject *cudago_set_class(PyObject *module, PyObject *args) {
     PyObject *cls;
     (void)module;
     if (!PyArg_ParseTuple(args, "sO!", &name, &PyType_Type, &cls)) return NULL;
-    static const char *const names[CLS_COUNT] = {"Device", "Stream", "Event", "MemoryResource", "Buffer",
-                                                 "Pointer", "Handle", "Kernel", "LaunchConfig", "Operand",
-                                                 "Graph", "GraphExec", "Node", "Finalizer", "GreenContext", "Descriptor"};
+    static const char *const names[] = {"Device", "Stream", "Event", "MemoryResource", "Buffer",
+                                        "Pointer", "Handle", "Kernel", "LaunchConfig", "Operand",
+                                        "Graph", "GraphExec", "Node", "ExecNode", "Finalizer", "GreenContext", "Descriptor",
+                                        "ExternalSemaphore", "ExternalMemory", "OpaqueArray"};
+    _Static_assert(sizeof names / sizeof *names == CLS_COUNT, "enum cudago_class has other members");
     for (int k = 0; k < CLS_COUNT; k++) {
         if (strcmp(name, names[k])) continue;
         if (!PyType_IsSubtype((PyTypeObject *)cls, cudago_base[k])) break;

@@ -124,6 +124,46 @@
 #define DOC_STREAM_PRIORITY \
     "The priority after clamping; lower numbers are served first."
 
+#define DOC_STREAM_RECORD \
+    "record($self, event=None, *, timing=False)\n" \
+    "--\n" \
+    "\n" \
+    "Mark the work queued so far.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "event : Event, optional\n" \
+    "    The event to record; by default a new one.\n" \
+    "timing : bool\n" \
+    "    Whether the new event can measure time.\n" \
+    "\n" \
+    "Returns\n" \
+    "-------\n" \
+    "Event\n" \
+    "    Complete once all work queued before it has completed. Recording an event again does not\n" \
+    "    change what existing waits wait for.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "ValueError\n" \
+    "    If `timing` is asked of a given event, which has it or not since it was made.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Stream-ordered on this stream. Captured as a dependency, without a node: a later `wait` in\n" \
+    "the capture depends on the work before the mark.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuEventRecord``\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> event = stream.record()\n" \
+    ">>> event.sync()\n" \
+    ">>> event.is_done\n" \
+    "True"
+
 #define DOC_EVENT_CLOSE \
     "close($self)\n" \
     "--\n" \
@@ -165,6 +205,41 @@
 
 #define DOC_EVENT_IS_IPC_ENABLED \
     "Whether processes share the event."
+
+#define DOC_EXTERNALSEMAPHORE_CLOSE \
+    "close($self)\n" \
+    "--\n" \
+    "\n" \
+    "Close the semaphore; the work that uses it is not affected. Closing twice is fine.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuDestroyExternalSemaphore``"
+
+#define DOC_EXTERNALSEMAPHORE_IS_CLOSED \
+    "Whether `close` was called."
+
+#define DOC_EXTERNALSEMAPHORE_IS_TIMELINE \
+    "Whether it has a value, and is not only signaled or not."
+
+#define DOC_EXTERNALSEMAPHORE_HANDLE \
+    "The ``CUexternalSemaphore``, as an integer."
+
+#define DOC_EXTERNALMEMORY_CLOSE \
+    "close($self)\n" \
+    "--\n" \
+    "\n" \
+    "Close the memory; buffers over it are not affected. Closing twice is fine.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuDestroyExternalMemory``"
+
+#define DOC_EXTERNALMEMORY_IS_CLOSED \
+    "Whether `close` was called."
+
+#define DOC_EXTERNALMEMORY_SIZE \
+    "Size in bytes."
 
 #define DOC_GREENCONTEXT_CLOSE \
     "close($self)\n" \
@@ -743,6 +818,30 @@
 #define DOC_KERNEL_NAME \
     "The kernel's name in its module."
 
+#define DOC_OPAQUEARRAY_CLOSE \
+    "close($self)\n" \
+    "--\n" \
+    "\n" \
+    "Let go of the memory. Closing twice is fine.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Textures and surfaces of the array, launches in flight and graphs that use it keep the\n" \
+    "memory.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuArrayDestroy``"
+
+#define DOC_OPAQUEARRAY_IS_CLOSED \
+    "Whether `close` was called."
+
+#define DOC_OPAQUEARRAY_HANDLE \
+    "The ``CUarray``, as an integer."
+
+#define DOC_OPAQUEARRAY_NBYTES \
+    "Size of all elements, in bytes."
+
 #define DOC_LAUNCHCONFIG_GRID \
     "Grid size in blocks: x, y and z."
 
@@ -788,7 +887,8 @@
     "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
     "      scalar, which for a pointer is an address;\n" \
     "    - for a struct: ``bytes`` or a NumPy structured scalar of its size;\n" \
-    "    - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture.\n" \
+    "    - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture;\n" \
+    "      for a ``cudaSurfaceObject_t``: a Surface.\n" \
     "**kwargs\n" \
     "    Arguments by the names of their parameters, after those by position;\n" \
     "    `Kernel.parameter_names` says which are known.\n" \
@@ -894,6 +994,84 @@
 #define DOC_NODE_GRAPH \
     "The graph."
 
+#define DOC_EXECNODE_UPDATE \
+    "update($self, /, *args, **kwargs)\n" \
+    "--\n" \
+    "\n" \
+    "Change the node's parameters for later launches. Launches under way are not affected.\n" \
+    "\n" \
+    "Replaced operands are released as soon as the last launch that uses them has completed.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "*args, **kwargs\n" \
+    "    By the node's kind:\n" \
+    "\n" \
+    "    - memcpy: ``dst=``, ``src=`` or both, of the same size as before;\n" \
+    "    - memset: ``dst, value``;\n" \
+    "    - batch mem op: any of ``dst=``, ``value=`` of a write, and of ``src=``, ``value=``,\n" \
+    "      ``condition=`` of a wait. The memory has as many bytes as before;\n" \
+    "    - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a\n" \
+    "      configuration, a kernel (also ``config=``, ``kernel=``), arguments by name, as\n" \
+    "      `Kernel.parameter_names` lists them, or a dict of arguments by position. The\n" \
+    "      configuration's cluster, cooperative and priority cannot change;\n" \
+    "    - host: ``func``;\n" \
+    "    - semaphore signal, semaphore wait: ``semaphore=``, ``value=`` or both.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "ValueError\n" \
+    "    If this driver cannot make the change in an executable; the message says which.\n" \
+    "TypeError\n" \
+    "    If nodes of this kind cannot be updated.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Blocks while another thread is inside a launch of this executable.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,\n" \
+    "``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``,\n" \
+    "``cuGraphExecBatchMemOpNodeSetParams``,\n" \
+    "``cuGraphExecExternalSemaphoresSignalNodeSetParams``,\n" \
+    "``cuGraphExecExternalSemaphoresWaitNodeSetParams``\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> x = device.allocate(4, stream=stream)\n" \
+    ">>> graph = cudago.Graph(device)\n" \
+    ">>> node = graph.memcpy(x, b\"abcd\", name=\"upload\")\n" \
+    ">>> step = graph.instantiate()\n" \
+    ">>> step[\"upload\"].update(src=b\"efgh\")\n" \
+    ">>> step.launch(stream)\n" \
+    ">>> out = bytearray(4)\n" \
+    ">>> x.copy_to(out, stream=stream)\n" \
+    ">>> out\n" \
+    "bytearray(b'efgh')\n" \
+    "\n" \
+    "A kernel's arguments one by one:\n" \
+    "\n" \
+    ">>> source = 'extern \"C\" __global__ void set(int* x, int value) { *x = value; }'\n" \
+    ">>> kernel = cudago.Program(source).compile()[\"set\"]\n" \
+    ">>> graph = cudago.Graph(device)\n" \
+    ">>> config = cudago.LaunchConfig(grid=1, block=1)\n" \
+    ">>> node = graph.launch(config, kernel, x, 7, name=\"set\")\n" \
+    ">>> step = graph.instantiate()\n" \
+    ">>> step[\"set\"].update(value=8)\n" \
+    ">>> step[\"set\"].update({1: 9})\n" \
+    ">>> step[\"set\"].params.args[1]\n" \
+    "9"
+
+#define DOC_EXECNODE_EXEC \
+    "The executable."
+
+#define DOC_EXECNODE_NAME \
+    "Name of the `Node`."
+
+#define DOC_EXECNODE_KIND \
+    "Kind of operation of the `Node`."
+
 #define DOC_GRAPHEXEC_LAUNCH \
     "launch($self, stream, /)\n" \
     "--\n" \
@@ -952,6 +1130,51 @@
     "References\n" \
     "----------\n" \
     "``cuGraphUpload``"
+
+#define DOC_GRAPHEXEC_BIND \
+    "bind($self, **objects)\n" \
+    "--\n" \
+    "\n" \
+    "Exchange what slots hold, for later launches, in all nodes that use them.\n" \
+    "\n" \
+    "What they held before is released as soon as the last launch that uses it has completed.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "**objects\n" \
+    "    By the names that were given to `slot`: objects as the nodes take them.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "TypeError\n" \
+    "    If there is no such slot.\n" \
+    "ValueError\n" \
+    "    If a node cannot use the object, such as one of another size. No node has changed then.\n" \
+    "\n" \
+    "See Also\n" \
+    "--------\n" \
+    "slot : Names an operand.\n" \
+    "ExecNode.update : Changes one node.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Blocks while another thread is inside a launch of this executable. A launch of another\n" \
+    "thread can come between the updates of two nodes.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,\n" \
+    "``cuGraphExecKernelNodeSetParams_v2``\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> x = device.allocate(4, stream=stream)\n" \
+    ">>> graph = cudago.Graph(device)\n" \
+    ">>> node = graph.memcpy(x, cudago.slot(\"source\", b\"abcd\"), name=\"up\")\n" \
+    ">>> step = graph.instantiate()\n" \
+    ">>> step.bind(source=b\"efgh\")\n" \
+    ">>> step[\"up\"].params.src\n" \
+    "b'efgh'"
 
 #define DOC_GRAPHEXEC_CLOSE \
     "close($self)\n" \

@@ -8,7 +8,8 @@
 
 /* Kernel nodes that C adds. Going through Go would cost more than the driver call: so C makes the call, and writes down
  * for Go what it has added. What a node uses is held from before the call: its refs are counted, and are the graph's from
- * then on, wherever they are written down. The collector is shown them at once. */
+ * then on, wherever they are written down; the record is the last of them (cudago_refs_of). The collector is shown them at
+ * once. */
 
 static QUIET int has_room(void **list, size_t *cap, size_t need, size_t item) {
     if (need <= *cap) return 1;
@@ -21,10 +22,10 @@ static QUIET int has_room(void **list, size_t *cap, size_t need, size_t item) {
     return 1;
 }
 
-QUIET int cudago_nodes_reserve(cudago_nodes *s, size_t n_refs) {
+QUIET int cudago_nodes_reserve(cudago_nodes *s, size_t n_uses) {
     int has = has_room((void **)&s->handles, &s->cap, s->n + 1, sizeof *s->handles) &&
               has_room((void **)&s->added, &s->cap_added, s->n_added + 1, sizeof *s->added) &&
-              has_room((void **)&s->refs, &s->cap_refs, s->n_refs + n_refs, sizeof *s->refs);
+              has_room((void **)&s->uses, &s->cap_uses, s->n_uses + n_uses, sizeof *s->uses);
     return has ? 0 : -1;
 }
 
@@ -33,17 +34,17 @@ void cudago_nodes_free(cudago_nodes *s) {
     if (!s) return;
     free(s->handles);
     free(s->added);
-    free(s->refs);
+    free(s->uses);
     free(s);
 }
 void cudago_nodes_taken(cudago_nodes *s) {
-    s->n_added = s->n_refs = 0;
+    s->n_added = s->n_uses = 0;
     if (s->cap_added <= 64) return; /* the room that is kept for the next */
     free(s->added);
-    free(s->refs);
+    free(s->uses);
     s->added = NULL;
-    s->refs = NULL;
-    s->cap_added = s->cap_refs = 0;
+    s->uses = NULL;
+    s->cap_added = s->cap_uses = 0;
 }
 
 QUIET int cudago_has_attributes(const ConfigObject *c) { return c->cluster[0] || c->cooperative || c->has_priority || c->programmatic; }
@@ -59,7 +60,7 @@ QUIET int cudago_uses_capture(const cudago_ref *refs, int n) {
 static QUIET int knows(const cudago_nodes *s, const cudago_place *p) {
     if (!p->n) return 1;
     uint64_t index = (uint32_t)p->v[0];
-    return p->n == 1 && p->v[0] >> 32 == s->id && index < s->n && s->handles[index];
+    return p->n == 1 && p->v[0] >> 32 == s->id && index < s->n && index <= INT32_MAX && s->handles[index];
 }
 
 QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c) {
@@ -78,6 +79,11 @@ QUIET CUDA_KERNEL_NODE_PARAMS cudago_node_params(const cudago_kernel *k, void **
                                      .BlockDimZ = c->block[2],
                                      .SharedMemBytes = c->shared_memory,
                                      .KernelParams = (uintptr_t)params};
+}
+
+QUIET PyObject *cudago_last_record(const GraphObject *g) {
+    const cudago_nodes *s = g->nodes;
+    return s && s->n_uses ? NEW_REF(s->uses[s->n_uses - 1].object) : NULL;
 }
 
 static QUIET int32_t call_driver(const GraphObject *g, const cudago_place *p, const cudago_kernel *k, void **params,
@@ -102,6 +108,7 @@ static int refused(const GraphObject *g, cudago_ref *refs, int n, int32_t code) 
 
 /* A held list that cannot grow hides the object from the collector, which at worst leaks a cycle. */
 QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n) {
+    h->changed = 1;
     for (int i = 0; i < n; i++)
         if (h->n < h->cap || !cudago_held_grow(h)) h->v[h->n++] = (PyObject *)refs[i].object;
 }
@@ -113,10 +120,8 @@ QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const
     uintptr_t node;
     int32_t r = call_driver(g, p, k, params, c, &node);
     if (r) return refused(g, refs, n, r), NULL;
-    s->added[s->n_added++] = (cudago_added){
-        .node = node, .kernel = k->id, .after = p->n ? (int64_t)(uint32_t)p->v[0] : -1, .shape = cudago_shape_of(c), .n_refs = n};
-    memcpy(&s->refs[s->n_refs], refs, (size_t)n * sizeof *refs);
-    s->n_refs += (size_t)n;
+    s->added[s->n_added++] = (cudago_added){.config = c, .k = k, .after = p->n ? (int32_t)p->v[0] : -1, .n_uses = n};
+    for (int i = 0; i < n; i++) s->uses[s->n_uses++] = (cudago_added_use){(PyObject *)refs[i].object, refs[i].role};
     cudago_held_show(g->held, refs, n);
     self->number = s->id << 32 | s->n;
     s->handles[s->n++] = node;

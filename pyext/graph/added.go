@@ -57,39 +57,56 @@ func (g *pyGraph) settle() {
 	if s == nil || s.n_added == 0 {
 		return
 	}
-	added, refs := unsafe.Slice(s.added, int(s.n_added)), unsafe.Slice(s.refs, int(s.n_refs))
+	added, uses := unsafe.Slice(s.added, int(s.n_added)), unsafe.Slice(s.uses, int(s.n_uses))
+	handles := unsafe.Slice(s.handles, int(s.n))[int(s.n-s.n_added):]
 	for len(added) > 0 {
-		batch := added[:min(len(added), settleBatch)]
-		g.nodes, refs = g.adoptBatch(batch, refs), refs[countRefs(batch):]
-		added = added[len(batch):]
+		n := min(len(added), settleBatch)
+		g.nodes, uses = g.adoptBatch(added[:n], handles, uses), uses[countUses(added[:n]):]
+		added, handles = added[n:], handles[n:]
 	}
 	C.cudago_nodes_taken(s)
 }
 
-func countRefs(batch []C.cudago_added) (n int) {
+func countUses(batch []C.cudago_added) (n int) {
 	for i := range batch {
-		n += int(batch[i].n_refs)
+		n += int(batch[i].n_uses)
 	}
 	return n
 }
 
-// adoptBatch enters nodes whose operands come first among refs.
-func (g *pyGraph) adoptBatch(batch []C.cudago_added, refs []C.cudago_ref) []*graph.Node {
-	held := operands(&refs[0], C.int(countRefs(batch)))
+// adoptBatch enters nodes whose handles and operands come first among those
+// given.
+func (g *pyGraph) adoptBatch(batch []C.cudago_added, handles []C.uintptr_t, uses []C.cudago_added_use) []*graph.Node {
+	count := countUses(batch)
+	held, own := make([]graph.Operand, count), make([]pyRef, count)
 	list := make([]graph.AddedKernel, len(batch))
+	at := 0
 	for i := range batch {
 		a := &batch[i]
+		n := int(a.n_uses)
+		for k := at; k < at+n; k++ {
+			own[k] = pyRef{object: uintptr(unsafe.Pointer(uses[k].object)), visible: 1} // C shows it to the collector already
+			held[k] = graph.Operand{
+				Name: roleName(int(uses[k].role)), Object: &own[k], NBytes: sizeOf(&uses[k]), Reason: reasons[C.REASON_KERNEL], Retainer: &own[k],
+			}
+		}
 		// The record among the operands holds the kernel, so it is there. If it
 		// were not, its parameters would be unknown.
-		params, _ := kernelParams(a.kernel, &a.shape, nil)
-		n := int(a.n_refs)
-		list[i] = graph.AddedKernel{Handle: cuda.NodeHandle(a.node), After: int(a.after), Params: params, Operands: held[:n:n]}
-		held = held[n:]
-		for _, o := range list[i].Operands {
-			o.Retainer.(*pyRef).visible = 1 // C shows them to the collector already
+		params, _ := kernelParams(a.k.id, (*C.cudago_shape)(unsafe.Pointer(&a.config.grid)), nil)
+		list[i] = graph.AddedKernel{
+			Handle: cuda.NodeHandle(handles[i]), After: int(a.after), Params: params, Operands: held[at : at+n : at+n],
 		}
+		at += n
 	}
 	return g.Adopt(g.nodes, list)
+}
+
+// sizeOf returns the size of the memory that a node uses; 0 of its record.
+func sizeOf(use *C.cudago_added_use) uint64 {
+	if use.role == C.ROLE_KERNEL {
+		return 0
+	}
+	return uint64((*C.OperandObject)(unsafe.Pointer(use.object)).nbytes)
 }
 
 // note tells C of a node that was added here.

@@ -265,6 +265,11 @@ PyObject *cudago_exec_count(ExecObject *self, PyObject *unused) {
     return st.kind ? cudago_raise(&st), NULL : PyLong_FromUnsignedLongLong(n);
 }
 
+static int remember(ExecObject *self, PyObject *name, PyObject *row) {
+    if (!self->found && !(self->found = PyDict_New())) return -1;
+    return PyDict_SetItem(self->found, name, row);
+}
+
 /* _find(name): the row of _nodes() that has the name, or None */
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name) {
     CUDAGO_ENTER(NULL);
@@ -275,7 +280,9 @@ PyObject *cudago_exec_find(ExecObject *self, PyObject *name) {
     cudago_answer a = {0};
     cudago_status st = {0};
     if (key) cudagoExecFind(id, (char *)key, (int)n, &a, &st);
-    return row(&a, &st);
+    PyObject *found = row(&a, &st);
+    if (found && found != Py_None && PyUnicode_CheckExact(name) && remember(self, name, found)) Py_CLEAR(found);
+    return found;
 }
 
 static QUIET int exec_retained_now(ExecObject *self, cudago_answer *a) {

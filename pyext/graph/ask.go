@@ -240,6 +240,8 @@ func (a *answer) params(kind cuda.NodeType, params any, bodies int) {
 		a.Row([]uint64{uint64(p.Value), uint64(p.ElementSize), p.Count}, kind.String())
 	case cuda.MemOpParams:
 		a.Row([]uint64{p.Value, uint64(p.Width), uint64(border.Bool[int32](p.IsWait)), uint64(p.Condition)}, kind.String())
+	case cuda.SemaphoreParams:
+		a.Row([]uint64{p.Value, uint64(border.Bool[int32](p.Semaphore.IsTimeline()))}, kind.String())
 	case graph.AllocParams:
 		a.Row([]uint64{p.Ptr, p.Size, uint64(p.Ordinal), uint64(p.Peers)}, kind.String())
 	case graph.FreeParams:

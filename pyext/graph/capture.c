@@ -26,7 +26,7 @@ QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs) {
     }
     for (int i = 0; p->own && i < p->natives; i++)
         cudago_ref_set(&refs[n++], (PyObject *)p->own[i], p->own[i]->nbytes, ROLE_PARAMETER + p->own[i]->index, REASON_KERNEL);
-    cudago_ref_set(&refs[n++], p->record, 0, ROLE_KERNEL, REASON_KERNEL); /* keeps the kernel */
+    if (p->record) cudago_ref_set(&refs[n++], p->record, 0, ROLE_KERNEL, REASON_KERNEL); /* keeps the kernel */
     return n;
 }
 
@@ -48,7 +48,7 @@ static QUIET int capture_box(cudago_stream *s, OperandObject *dst, OperandObject
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
     cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
-    cudagoCaptureBox(s->id, dst->address, src->address, dst->host, src->host, (cudago_box *)box, refs, 2, &st);
+    cudagoCaptureBox(s->id, dst->address, src->address, cudago_side(dst), cudago_side(src), (cudago_box *)box, refs, 2, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
 
@@ -68,6 +68,14 @@ static QUIET int capture_memop(cudago_stream *s, OperandObject *at, const cudago
     return st.kind ? cudago_raise(&st) : 0;
 }
 
+static QUIET int capture_semaphore(cudago_stream *s, SemaphoreObject *sem, uint64_t value, int32_t waits) {
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)sem, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
+    cudagoCaptureSemaphore(s->id, sem->id, value, waits, &ref, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p) {
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     cudago_status st = {0};
@@ -77,7 +85,7 @@ static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObje
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_memset, capture_memop, capture_launch};
+const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_memset, capture_memop, capture_semaphore, capture_launch};
 
 /* --- begin and end ------------------------------------------------------------------------------------------------------ */
 

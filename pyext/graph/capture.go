@@ -151,8 +151,8 @@ func cudagoCaptureMemcpy(on, dst, src, size C.uint64_t, refs *C.cudago_ref, n C.
 }
 
 //export cudagoCaptureBox
-func cudagoCaptureBox(on, dst, src C.uint64_t, dstHost, srcHost C.int32_t, box *C.cudago_box, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
-	p := kernel.BoxParams(uint64(dst), uint64(src), dstHost != 0, srcHost != 0, unsafe.Pointer(box))
+func cudagoCaptureBox(on, dst, src C.uint64_t, dstSide, srcSide C.int32_t, box *C.cudago_box, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := kernel.BoxParams(uint64(dst), uint64(src), int32(dstSide), int32(srcSide), unsafe.Pointer(box))
 	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error { return cuda.Memcpy3D(p, s) })
 }
 
@@ -168,6 +168,19 @@ func cudagoCaptureMemset(on, dst C.uint64_t, value, width C.uint32_t, count C.ui
 func cudagoCaptureMemOp(on, at C.uint64_t, m *C.cudago_memop, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
 	p := kernel.MemOpParams(uint64(at), unsafe.Pointer(m))
 	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error { return cuda.MemOp(p, s) })
+}
+
+//export cudagoCaptureSemaphore
+func cudagoCaptureSemaphore(on, semaphore, value C.uint64_t, waits C.int32_t, ref *C.cudago_ref, st *C.cudago_status) {
+	list := operands(ref, 1)
+	e, err := stream.Semaphores.Get(uint64(semaphore))
+	if err != nil {
+		releaseOperands(list)
+		guard(st, func() error { return err })
+		return
+	}
+	p := cuda.SemaphoreParams{Semaphore: e, Value: uint64(value), IsWait: waits != 0}
+	record(on, graph.Operation{Params: p, Operands: list}, st, func(s *cuda.Stream) error { return cuda.SemaphoreOp(p, s) })
 }
 
 //export cudagoCaptureLaunch

@@ -9,7 +9,6 @@
 
 /* Executables. A launch stays in C, on a block that Go made. */
 
-QUIET int cudago_exec_lost(const cudago_exec *x) { return cudago_lost(x->device, x->generation); }
 QUIET int cudago_exec_open(ExecObject *self) {
     if (!self->x) return cudago_raise_closed("graph executable");
     return cudago_exec_lost(self->x) ? cudago_raise_lost("graph executable", self->device) : 0;
@@ -105,7 +104,8 @@ static QUIET void leave_gate(ExecObject *self, ticket *t) {
     t->x = NULL;
 }
 
-enum { CAPTURED = 2 }; /* nothing is launched: the stream is capturing */
+enum { CAPTURED = 2, /* nothing is launched: the stream is capturing */
+       MOVED = 3 };    /* nothing is launched: PyTorch has freed memory of an operand */
 
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
@@ -115,6 +115,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing < 0) return -1;
     if (capturing) return CAPTURED; /* cuGraphLaunch would fail, and invalidate the capture */
     if (must_wait(x, t)) return CUDAGO_AGAIN;
+    if (cudago_held_moved(self->held)) return MOVED;
     leave_gate(self, t);
     if (cudago_uses_reserve(&x->uses, s)) return -1;
     x->launches++;
@@ -127,7 +128,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
  * why. */
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream) {
     cudago_exec *x = self->x;
-    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || cudago_watcher || stream->device != self->device) return 0;
+    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || cudago_watcher || cudago_held_moved(self->held) || stream->device != self->device) return 0;
     cudago_stream *s = stream->s;
     return s && !cudago_stream_lost(s) && cudago_keeps_gil(s) && !cudago_maybe_capturing(s);
 }
@@ -164,8 +165,18 @@ static int launch_captured(ExecObject *self, StreamObject *stream) {
     return r ? 0 : -1;
 }
 
+static QUIET OperandObject *moved_now(ExecObject *self) { return cudago_held_moved(self->held); }
+
+/* The memory may be back by now, or the executable closed. */
+static int refuse_moved(ExecObject *self) {
+    OperandObject *o = moved_now(self);
+    return o ? cudago_refuse_moved((PyObject *)self, o) : cudago_raise_moved("memory of an operand");
+}
+
 static inline int launch(ExecObject *self, StreamObject *stream) {
-    return CUDAGO_WATCH("launching", "(O)", self) ? -1 : through_gate(self, stream, launch_now);
+    if (CUDAGO_WATCH("launching", "(O)", self)) return -1;
+    int r = through_gate(self, stream, launch_now);
+    return r == MOVED ? refuse_moved(self) : r;
 }
 
 /* launch(stream): the hot call. */
@@ -196,7 +207,7 @@ static PyObject *exec_launch_uncaptured(ExecObject *self, PyObject *argument) {
 static PyObject *exec_ask(ExecObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (CUDAGO_WATCH("launching", "(O)", self)) return NULL;
+    if (CUDAGO_WATCH("launching", "(O)", self) || (moved_now(self) && refuse_moved(self))) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -317,6 +328,7 @@ static void exec_dealloc(ExecObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     exec_release(self);
     Py_XDECREF(self->slots);
+    Py_XDECREF(self->found);
     cudago_free((PyObject *)self);
 }
 
@@ -328,10 +340,13 @@ static PyMethodDef methods[] = {
     {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
     {"_update_memcpy", METHOD(cudago_update_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_update_memset), METH_FASTCALL, NULL},
+    {"_update_semaphore", METHOD(cudago_update_semaphore), METH_FASTCALL, NULL},
     {"_update_memop", METHOD(cudago_update_memop), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_update", METHOD(cudago_update_graph), METH_O, NULL},
+    {"bind", METHOD(cudago_exec_bind), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_BIND},
+    {"_node", METHOD(cudago_exec_node_new), METH_FASTCALL, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
     {"_is_enabled", METHOD(cudago_exec_enabled), METH_O, NULL},
     {"_params", METHOD(cudago_exec_params), METH_O, NULL},
@@ -363,6 +378,7 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, getset},
     {Py_tp_members, members},
+    {Py_mp_subscript, cudago_exec_item},
     {0, NULL},
 };
 PyType_Spec cudago_exec_spec = {

@@ -114,10 +114,14 @@ static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long
     return instantiate_away(self->id, self->generation, self->of, e, flags);
 }
 
+static QUIET OperandObject *moved_now(GraphObject *self) { return cudago_held_moved(self->held); }
+
 /* _instantiate(flags): releases the GIL, because cuGraphInstantiate can wait for another thread's full launch queue. */
 static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     CUDAGO_ENTER(NULL);
     if (cudago_graph_open(self)) return NULL;
+    OperandObject *moved = moved_now(self);
+    if (moved) return cudago_refuse_moved((PyObject *)self, moved), NULL;
     unsigned long long f = PyLong_AsUnsignedLongLong(flags);
     if (f == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
     ExecObject *e = cudago_alloc(CLS_EXEC);
@@ -217,6 +221,7 @@ static PyMethodDef methods[] = {
     {"_add_memcpy", METHOD(cudago_graph_memcpy), METH_FASTCALL, NULL},
     {"_add_box", METHOD(cudago_graph_box), METH_FASTCALL, NULL},
     {"_add_memset", METHOD(cudago_graph_memset), METH_FASTCALL, NULL},
+    {"_add_semaphore", METHOD(cudago_graph_semaphore), METH_FASTCALL, NULL},
     {"_add_memop", METHOD(cudago_graph_memop), METH_FASTCALL, NULL},
     {"_add_kernel", METHOD(cudago_graph_kernel), METH_FASTCALL, NULL},
     {"_add_host", METHOD(cudago_graph_host), METH_FASTCALL, NULL},
@@ -231,6 +236,7 @@ static PyMethodDef methods[] = {
     {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
     {"_update_memcpy", METHOD(cudago_graph_set_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_graph_set_memset), METH_FASTCALL, NULL},
+    {"_update_semaphore", METHOD(cudago_graph_set_semaphore), METH_FASTCALL, NULL},
     {"_update_memop", METHOD(cudago_graph_set_memop), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_graph_set_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_graph_set_host), METH_FASTCALL, NULL},

@@ -50,8 +50,18 @@ int cudago_copies(int32_t device, OperandObject *o, const char *what);
 typedef struct {
     size_t n, cap;
     PyObject **v;
+    /* Those of v whose memory may be given back before they go. Set changed whenever v changes. */
+    int32_t changed;
+    size_t n_stored;
+    OperandObject **stored; /* borrowed */
 } cudago_held;
 int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
+QUIET OperandObject *cudago_held_find_moved(cudago_held *h);
+/* One whose memory PyTorch has given back; NULL: none. A launch asks: one load, unless a storage of PyTorch's is held anywhere. */
+static inline QUIET OperandObject *cudago_held_moved(cudago_held *h) {
+    return cudago_operands_stored && h ? cudago_held_find_moved(h) : NULL;
+}
+int cudago_refuse_moved(PyObject *self, OperandObject *o); /* of a graph or an executable: ClosedError that names the node; returns -1 */
 
 /* A reference on its way to Go, which takes it over even if the call fails. */
 typedef struct {
@@ -68,6 +78,7 @@ enum cudago_role { ROLE_SRC,
                    ROLE_KERNEL,
                    ROLE_EVENT,
                    ROLE_MEMORY,
+                   ROLE_SEMAPHORE,
                    ROLE_OWNER,
                    ROLE_PARAMETER };
 enum cudago_reason { REASON_MEMCPY,
@@ -77,19 +88,26 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_EVENT,
                      REASON_FREE,
                      REASON_MEMOP,
+                     REASON_SEMAPHORE,
                      REASON_HANDLE };
 
-/* A kernel node that C has added to the driver's graph, and that Go does not know yet. */
+/* A kernel node that C has added to the driver's graph, and that Go does not know yet. This is small, because memory that is
+ * new to a process costs more than all else that is done for a node. */
 typedef struct {
-    uint64_t node;   /* CUgraphNode */
-    uint64_t kernel; /* Go's handle */
-    int64_t after;   /* index of the node that it waits for; -1: none */
-    cudago_shape shape;
-    int32_t n_refs;  /* they follow those of the node before it */
+    const ConfigObject *config; /* the record's */
+    const cudago_kernel *k;     /* of the record's kernel */
+    int32_t after;              /* index of the node that it waits for; -1: none */
+    int32_t n_uses;             /* they follow those of the node before it */
 } cudago_added;
+/* What such a node uses: the Operands of its parameters, and last its record. */
+typedef struct {
+    PyObject *object; /* counted */
+    int32_t role;
+} cudago_added_use;
 
-/* What C needs of a graph to add kernel nodes to it, and what it has added. Go makes it, and reads the nodes before it
- * does anything else with the graph (added.go): until then this holds what they use. Guarded by the GIL. */
+/* What C needs of a graph to add kernel nodes to it, and what it has added: the last of the nodes. Go makes it, and reads
+ * the nodes before it does anything else with the graph (added.go): until then this holds what they use. Guarded by the
+ * GIL. */
 typedef struct {
     uint64_t id;         /* the upper half of the nodes' numbers */
     uintptr_t h;         /* CUgraph */
@@ -98,11 +116,11 @@ typedef struct {
     uintptr_t *handles;  /* of all nodes, by index; 0: removed */
     size_t n_added, cap_added;
     cudago_added *added;
-    size_t n_refs, cap_refs;
-    cudago_ref *refs;
+    size_t n_uses, cap_uses;
+    cudago_added_use *uses;
 } cudago_nodes;
-/* Room for one more node, whose operands are n_refs; -1: out of memory. */
-QUIET int cudago_nodes_reserve(cudago_nodes *nodes, size_t n_refs);
+/* Room for one more node, which uses n_uses; -1: out of memory. */
+QUIET int cudago_nodes_reserve(cudago_nodes *nodes, size_t n_uses);
 /* For Go. */
 cudago_nodes *cudago_nodes_new(void);
 void cudago_nodes_free(cudago_nodes *nodes);
@@ -179,6 +197,7 @@ QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cuda
 QUIET int cudago_has_attributes(const ConfigObject *c);
 QUIET int cudago_uses_capture(const cudago_ref *refs, int n);
 QUIET CUDA_KERNEL_NODE_PARAMS cudago_node_params(const cudago_kernel *k, void **params, const ConfigObject *c);
+QUIET PyObject *cudago_last_record(const GraphObject *g); /* of the node that was added last, a new reference; NULL: Go has it */
 QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n);
 /* Takes over the refs, and drops them if it fails. */
 QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
@@ -193,6 +212,7 @@ PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -222,6 +242,7 @@ PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t
 PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
@@ -233,6 +254,15 @@ typedef struct {
 } cudago_memop_given;
 int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given *g); /* memory, value, condition */
 QUIET int cudago_set_memop(uint64_t id, uint64_t node, cudago_memop_given *g, cudago_status *st);
+
+/* semaphore_node.c: what a semaphore node is given, once it has been evaluated; -1 with an exception. */
+typedef struct {
+    SemaphoreObject *semaphore; /* borrowed */
+    uint64_t value;
+    int32_t waits;
+} cudago_semaphore_given;
+int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g); /* semaphore, value, waits */
+QUIET int cudago_set_semaphore(int32_t device, uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st);
 
 /* ask.c: methods of Graph */
 PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
@@ -258,9 +288,10 @@ typedef struct {
     cudago_held *held;
     int32_t device;
     PyObject *slots;     /* or NULL */
+    PyObject *found;     /* dict: rows of _nodes() by name, of nodes that were looked up; they never change. Or NULL */
 } ExecObject;
 
-QUIET int cudago_exec_lost(const cudago_exec *x);
+static inline QUIET int cudago_exec_lost(const cudago_exec *x) { return cudago_lost(x->device, x->generation); }
 QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
 void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
@@ -277,13 +308,23 @@ typedef struct cudago_owned {
     uint64_t kernel; /* Go's handle; 0: what it was when Go left the node to C */
     cudago_shape shape;
     int32_t n;
-    cudago_ref *refs; /* what later launches use, counted */
+    cudago_ref *refs; /* what later launches use, counted; of a kernel that C has told the driver of, the record last */
+    /* What C has told the driver of a kernel; NULL: C has not yet. k is that of the record's kernel, which keeps it. */
+    const cudago_kernel *k;
+    void **params; /* and behind these what they point to */
 } cudago_owned;
+enum { CUDAGO_MAX_CHANGES = 8 };
 /* Refs to be dropped once anything may run: in an array that is freed then, or in few. */
 typedef struct {
-    cudago_ref *refs, few[2];
+    cudago_ref *refs;
     int n;
+    cudago_ref few[CUDAGO_MAX_CHANGES];
 } cudago_gone;
+/* Declares one that is empty, without clearing few. */
+#define GONE(g) \
+    cudago_gone g; \
+    g.refs = NULL; \
+    g.n = 0
 void cudago_gone_drop(cudago_gone *gone);
 QUIET cudago_owned *cudago_owned_find(cudago_exec *x, uint64_t node);
 QUIET cudago_owned *cudago_owned_of(cudago_exec *x, uint64_t node);
@@ -292,7 +333,28 @@ QUIET int32_t cudago_owned_memcpy(ExecObject *self, cudago_owned *w, OperandObje
 QUIET int cudago_owned_takes_kernel(const cudago_owned *w, const cudago_ref *refs, int n, const ConfigObject *c);
 QUIET int32_t cudago_owned_kernel(ExecObject *self, cudago_owned *w, const cudago_kernel *k, void **params, const cudago_ref *refs,
                                   int n, const ConfigObject *c, cudago_gone *gone);
-QUIET PyObject *cudago_owned_record(const cudago_owned *w);
+QUIET PyObject *cudago_owned_record(const cudago_owned *w); /* of a kernel node: a new reference, or NULL */
+
+/* change.c: other arguments for some of a kernel node's parameters. */
+typedef struct {
+    uint64_t node;
+    KernelObject *kernel; /* counted */
+    const cudago_kernel *k; /* what it is on the executable's device */
+    int n;
+    uint16_t which[CUDAGO_MAX_CHANGES]; /* each parameter once */
+    PyObject *given[CUDAGO_MAX_CHANGES]; /* counted */
+    PyObject *items[CUDAGO_MAX_CHANGES]; /* what the record is to have of them, counted */
+} cudago_change;
+/* 0: the arguments of that node cannot be changed here, and there is nothing to end. */
+QUIET int cudago_change_begin(cudago_change *c, ExecObject *self, uint64_t node);
+QUIET int cudago_change_add(cudago_change *c, Py_ssize_t which, PyObject *given); /* 0: there is no such parameter, or no room */
+/* 1: it is made; 0: it cannot be made here, and nothing has happened; -1 with an exception. Ends the change. */
+int cudago_change_make(ExecObject *self, cudago_change *c);
+void cudago_change_end(cudago_change *c);
+QUIET cudago_owned *cudago_owned_changeable(cudago_exec *x, uint64_t node, PyObject **record); /* NULL: it is not */
+QUIET int cudago_owned_lost(const cudago_owned *w); /* memory that it uses */
+QUIET int32_t cudago_owned_change(ExecObject *self, cudago_owned *w, PyObject *record, cudago_change *c, const cudago_packing *p,
+                                  const cudago_ref *refs, int n, cudago_gone *gone);
 
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream);
 QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream); /* if it is; -1 with an exception */
@@ -320,11 +382,24 @@ PyObject *cudago_exec_enabled(ExecObject *self, PyObject *node);
 PyObject *cudago_exec_params(ExecObject *self, PyObject *number);
 PyObject *cudago_exec_record(ExecObject *self, PyObject *number);
 
-/* update.c: methods of GraphExec */
+/* exec_node.c: the ExecNode of Python */
+PyObject *cudago_exec_node_new(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_exec_item(ExecObject *self, PyObject *name); /* executable[name] */
+extern PyType_Spec cudago_exec_node_spec;
+
+PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
+QUIET int cudago_is_slot(PyObject *o); /* node_kernel.c */
+
+/* update.c: methods of GraphExec, and the gate that they pass: after all arguments have been evaluated. */
+cudago_exec *cudago_update_enter(ExecObject *self); /* NULL with an exception */
+QUIET void cudago_update_leave(cudago_exec *x);
+int cudago_update_refused(const char *operation, int32_t device, int32_t code); /* raises; returns -1 */
+int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides); /* dst and src, of which either may be None */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o);
 QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o, cudago_status *st);
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
@@ -345,7 +420,7 @@ typedef struct {
     void (*leave)(void *at);
 } cudago_kernel_use;
 PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
-                             PyObject *const *args, Py_ssize_t n);
+                             PyObject *const *args, Py_ssize_t n, PyObject *like); /* like: see cudago_packing */
 PyObject *cudago_with_kernel_of(const cudago_kernel_use *use, void *at, int32_t device, PyObject *const *what); /* config, kernel, tuple */
 /* New references to the Operands of a packed launch, named "parameter 0" and so on, and to the kernel; returns how
  * many. */

@@ -141,11 +141,13 @@ func (h *holder) show(object C.uintptr_t) {
 	}
 	h.shown()[h.list.n] = object
 	h.list.n++
+	h.list.changed = 1
 }
 
 // hide takes an object out of the list; most often the newest goes first.
 func (h *holder) hide(object C.uintptr_t) {
 	list := h.shown()
+	h.list.changed = 1
 	for i := h.list.n; i > 0; i-- {
 		if list[i-1] == object {
 			h.list.n--
@@ -229,8 +231,8 @@ func releaseOperands(list []graph.Operand) {
 }
 
 var (
-	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory", "owner"} // enum cudago_role
-	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free", "batch mem op", "handle"}
+	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory", "semaphore", "owner"} // enum cudago_role
+	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free", "batch mem op", "semaphore", "handle"}
 )
 
 // The names that errors use: "parameter 1 of kernel saxpy must be ...".

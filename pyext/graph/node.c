@@ -88,8 +88,8 @@ static QUIET PyObject *box_now(GraphObject *self, cudago_place *p, OperandObject
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
     cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
-    uint64_t node = cudagoGraphBox(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, src->address, dst->host,
-                                   src->host, (cudago_box *)box, refs, &st);
+    uint64_t node = cudagoGraphBox(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, src->address,
+                                   cudago_side(dst), cudago_side(src), (cudago_box *)box, refs, &st);
     return cudago_node_added(node, &st);
 }
 
@@ -99,9 +99,9 @@ PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t 
     PLACE(p);
     cudago_box box;
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_read_box(args[3], &box)) return NULL;
-    OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst"), *src = NULL;
+    OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE | OPERAND_BOX, "dst"), *src = NULL;
     PyObject *r = NULL;
-    if (dst && (src = cudago_operand(args[2], 0, "src")) && !cudago_copies(self->device, dst, "dst") &&
+    if (dst && (src = cudago_operand(args[2], OPERAND_BOX, "src")) && !cudago_copies(self->device, dst, "dst") &&
         !cudago_copies(self->device, src, "src") && !cudago_graph_ready(self))
         r = box_now(self, &p, dst, src, &box);
     Py_XDECREF(dst);

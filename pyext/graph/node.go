@@ -58,8 +58,8 @@ func cudagoGraphMemcpy(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, n
 
 //export cudagoGraphBox
 func cudagoGraphBox(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, dst, src C.uint64_t,
-	dstHost, srcHost C.int32_t, box *C.cudago_box, refs *C.cudago_ref, st *C.cudago_status) C.uint64_t {
-	p := kernel.BoxParams(uint64(dst), uint64(src), dstHost != 0, srcHost != 0, unsafe.Pointer(box))
+	dstSide, srcSide C.int32_t, box *C.cudago_box, refs *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	p := kernel.BoxParams(uint64(dst), uint64(src), int32(dstSide), int32(srcSide), unsafe.Pointer(box))
 	return add(id, deps, n, name, nameLen, operands(refs, 2), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
 		return g.Memcpy(p, o)
 	})

@@ -24,7 +24,7 @@ static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cuda
 
 /* For both adding a kernel node and updating one. */
 PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
-                             PyObject *const *args, Py_ssize_t n) {
+                             PyObject *const *args, Py_ssize_t n, PyObject *like) {
     if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
     KernelObject *ko = (KernelObject *)kernel;
     cudago_kernel *k = cudago_kernel_on(ko, device);
@@ -34,6 +34,7 @@ PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t dev
     cudago_packing p;
     PyObject *r = NULL;
     if (!cudago_pack(&p, ko, k, args, n, values)) {
+        p.like = like;
         r = with_packed(&p, (ConfigObject *)config, use, at);
         cudago_pack_free(&p);
     }
@@ -47,7 +48,7 @@ PyObject *cudago_with_kernel_of(const cudago_kernel_use *use, void *at, int32_t 
     if (n > CUDAGO_MAX_PARAMS) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
     PyObject *items[CUDAGO_MAX_PARAMS];
     for (Py_ssize_t i = 0; i < n; i++) items[i] = PyTuple_GetItem(what[2], i);
-    return cudago_with_kernel(use, at, device, what[0], what[1], items, n);
+    return cudago_with_kernel(use, at, device, what[0], what[1], items, n, NULL);
 }
 
 typedef struct {
@@ -75,7 +76,9 @@ static const cudago_kernel_use add = {enter_graph, kernel_now, NULL};
 static PyObject *add_kernel(GraphObject *graph, cudago_place *p, PyObject *const *what, PyObject *const *args, Py_ssize_t n) {
     kernel_place at = {graph, p, cudago_node_new(graph)};
     if (!at.node) return NULL;
-    PyObject *r = cudago_with_kernel(&add, &at, graph->device, what[0], what[1], args, n);
+    PyObject *like = cudago_last_record(graph);
+    PyObject *r = cudago_with_kernel(&add, &at, graph->device, what[0], what[1], args, n, like);
+    Py_XDECREF(like);
     if (r && CUDAGO_WATCH("added", "(OK)", graph, at.node->number)) Py_CLEAR(r);
     Py_DECREF(at.node);
     return r;
@@ -111,9 +114,10 @@ PyObject *cudago_set_slot(PyObject *module, PyObject *cls) {
     Py_RETURN_NONE;
 }
 
+QUIET int cudago_is_slot(PyObject *o) { return Py_TYPE(o) == slot_class; }
 static int has_slot(PyObject *const *args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; i++)
-        if (Py_TYPE(args[i]) == slot_class) return 1;
+        if (cudago_is_slot(args[i])) return 1;
     return 0;
 }
 

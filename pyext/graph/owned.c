@@ -32,6 +32,7 @@ QUIET cudago_owned *cudago_owned_of(cudago_exec *x, uint64_t node) {
 }
 
 static QUIET void hide(cudago_held *h, uintptr_t object) {
+    h->changed = 1;
     for (size_t i = h->n; i > 0; i--)
         if ((uintptr_t)h->v[i - 1] == object) {
             h->v[i - 1] = h->v[--h->n];
@@ -44,12 +45,32 @@ void cudago_gone_drop(cudago_gone *gone) {
     free(gone->refs);
 }
 
-/* What is gone is hidden from the collector: while launches may use it, nobody may clear it. */
+/* The use with a launch under way, if there is one alone, in a stream that nobody else puts work into; else NULL. */
+static QUIET cudago_stream *only_stream(cudago_uses *u, uint64_t *position) {
+    cudago_use *use = cudago_uses_at(u), *only = NULL;
+    for (uint32_t i = 0; i < u->n; i++) {
+        if (!cudago_pending(use[i].clock, use[i].position)) continue;
+        if (only) return NULL;
+        only = &use[i];
+    }
+    if (!only || only->clock->exposed) return NULL;
+    cudago_stream *s = cudago_streams;
+    while (s && s->clock != only->clock) s = s->next;
+    *position = only->position;
+    int can = s && !s->foreign && !cudago_stream_lost(s) && atomic_load(&s->refs) > 0; /* nobody adds to one that is closed */
+    return can ? s : NULL;
+}
+
+/* What is gone is hidden from the collector: while launches may use it, nobody may clear it. The stream keeps it as it keeps
+ * what launches use, if there is only one; otherwise Go does. */
 static QUIET void let_go(ExecObject *self, cudago_gone *gone) {
     cudago_ref *refs = gone->refs ? gone->refs : gone->few;
     for (int i = 0; i < gone->n; i++) hide(self->held, refs[i].object);
-    if (!cudago_uses_pending(&self->x->uses)) return;
-    cudagoExecRetire(self->x->id, refs, gone->n);
+    if (!gone->n || !cudago_uses_pending(&self->x->uses)) return;
+    uint64_t position;
+    cudago_stream *s = only_stream(&self->x->uses, &position);
+    for (int i = 0; s && i < gone->n; i++) cudago_keep_until(s, position, &refs[i].object, 1);
+    if (!s) cudagoExecRetire(self->x->id, refs, gone->n);
     gone->n = 0;
 }
 
@@ -129,17 +150,33 @@ static QUIET int32_t call_kernel(const cudago_exec *x, const cudago_owned *w, co
     return r;
 }
 
+/* A copy of what the driver is told, in one piece. NULL: out of memory. */
+static QUIET void **told(const cudago_kernel *k, void *const *params) {
+    size_t pointers = ((size_t)k->n * sizeof *params + 15) & ~(size_t)15;
+    void **own = malloc(pointers + k->size + 1);
+    for (int i = 0; own && i < k->n; i++) {
+        own[i] = (uint8_t *)own + pointers + k->params[i].offset;
+        memcpy(own[i], params[i], k->params[i].size);
+    }
+    return own;
+}
+
 /* The CUresult. Takes over the refs. -1: out of memory. */
 QUIET int32_t cudago_owned_kernel(ExecObject *self, cudago_owned *w, const cudago_kernel *k, void **params, const cudago_ref *refs,
                                   int n, const ConfigObject *c, cudago_gone *gone) {
-    cudago_ref *kept = malloc((size_t)n * sizeof *kept);
-    if (!kept) return -1;
+    cudago_ref *kept = malloc((size_t)(k->n + 1) * sizeof *kept);
+    void **copy = told(k, params);
+    if (!kept || !copy) return free(kept), free(copy), -1;
     memcpy(kept, refs, (size_t)n * sizeof *kept);
     int32_t r = call_kernel(self->x, w, k, params, c);
-    *gone = (cudago_gone){.refs = r ? kept : w->refs, .n = r ? n : w->n};
+    gone->refs = r ? kept : w->refs;
+    gone->n = r ? n : w->n;
+    free(r ? copy : w->params);
     if (r) return r;
     w->refs = kept;
     w->n = n;
+    w->params = copy;
+    w->k = k;
     w->kernel = k->id;
     w->shape = cudago_shape_of(c);
     cudago_held_show(self->held, kept, n);
@@ -147,9 +184,83 @@ QUIET int32_t cudago_owned_kernel(ExecObject *self, cudago_owned *w, const cudag
     return 0;
 }
 
-/* A new reference to the record of a kernel node, or NULL. */
-QUIET PyObject *cudago_owned_record(const cudago_owned *w) {
-    for (int i = 0; w && w->is_kernel && i < w->n; i++)
-        if (w->refs[i].role == ROLE_KERNEL) return NEW_REF((PyObject *)w->refs[i].object);
+static QUIET PyObject *record_of(const cudago_owned *w) {
+    for (int i = w->n; i > 0; i--)
+        if (w->refs[i - 1].role == ROLE_KERNEL) return (PyObject *)w->refs[i - 1].object;
     return NULL;
+}
+QUIET PyObject *cudago_owned_record(const cudago_owned *w) {
+    PyObject *record = w && w->is_kernel ? record_of(w) : NULL;
+    return record ? NEW_REF(record) : NULL;
+}
+
+/* --- some arguments of a kernel ----------------------------------------------------------------------------------------- */
+
+/* The record changes with the arguments, which nobody may see who has asked for it before. */
+QUIET cudago_owned *cudago_owned_changeable(cudago_exec *x, uint64_t node, PyObject **record) {
+    cudago_owned *w = x->of->removals ? NULL : cudago_owned_find(x, node);
+    if (!w || !w->k) return NULL;
+    *record = (PyObject *)w->refs[w->n - 1].object;
+    return Py_REFCNT(*record) == 1 ? w : NULL;
+}
+
+QUIET int cudago_owned_lost(const cudago_owned *w) {
+    for (int i = 0; i < w->n - 1; i++)
+        if (cudago_operand_lost((OperandObject *)w->refs[i].object)) return 1;
+    return 0;
+}
+
+/* A second time undoes it. */
+static QUIET void swap_values(const cudago_owned *w, const cudago_change *c, const cudago_packing *p) {
+    for (int i = 0; i < c->n; i++) {
+        uint8_t *a = w->params[c->which[i]], *b = p->params[c->which[i]];
+        for (uint32_t size = w->k->params[c->which[i]].size; size; size--, a++, b++) {
+            uint8_t was = *a;
+            *a = *b;
+            *b = was;
+        }
+    }
+}
+
+/* Puts an operand, or none, in the place of that of a parameter, which had one, or none. There is room for all. */
+static QUIET void put_operand(ExecObject *self, cudago_owned *w, int role, const cudago_ref *now, cudago_gone *gone) {
+    int i = 0;
+    while (w->refs[i].role != role && w->refs[i].role != ROLE_KERNEL) i++;
+    int had = w->refs[i].role == role;
+    if (had) gone->few[gone->n++] = w->refs[i];
+    if (had != (now != NULL)) { /* those behind it move: the record is the last */
+        memmove(&w->refs[i + !had], &w->refs[i + had], (size_t)(w->n - i - had) * sizeof *w->refs);
+        w->n += had ? -1 : 1;
+    }
+    if (!now) return;
+    w->refs[i] = *now;
+    cudago_held_show(self->held, now, 1);
+}
+
+static QUIET const cudago_ref *with_role(const cudago_ref *refs, int n, int role) {
+    for (int i = 0; i < n; i++)
+        if (refs[i].role == role) return &refs[i];
+    return NULL;
+}
+
+/* The CUresult. Takes over the refs, which are those of the arguments that change. c->items are then what was replaced. */
+QUIET int32_t cudago_owned_change(ExecObject *self, cudago_owned *w, PyObject *record, cudago_change *c, const cudago_packing *p,
+                                  const cudago_ref *refs, int n, cudago_gone *gone) {
+    swap_values(w, c, p);
+    int32_t r = call_kernel(self->x, w, w->k, w->params, (ConfigObject *)PyTuple_GetItem(record, 1));
+    if (r) {
+        swap_values(w, c, p);
+        memcpy(gone->few, refs, (size_t)n * sizeof *refs);
+        gone->n = n;
+        return r;
+    }
+    for (int i = 0; i < c->n; i++) {
+        int role = ROLE_PARAMETER + c->which[i];
+        put_operand(self, w, role, with_role(refs, n, role), gone);
+        PyObject *was = NEW_REF(PyTuple_GetItem(record, 2 + c->which[i]));
+        PyTuple_SetItem(record, 2 + c->which[i], c->items[i]);
+        c->items[i] = was;
+    }
+    let_go(self, gone);
+    return 0;
 }

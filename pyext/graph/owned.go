@@ -83,7 +83,7 @@ func (x *pyExec) describe(w *C.cudago_owned, params any, list []graph.Operand) b
 	}
 	switch p := params.(type) {
 	case cuda.MemcpyParams:
-		if !p.Box.IsRow() || !hasSides(refs) {
+		if !p.Box.IsRow() || p.HasArray() || !hasSides(refs) {
 			return false
 		}
 		w.is_kernel, w.dst, w.src, w.size = 0, C.uint64_t(p.Dst), C.uint64_t(p.Src), C.uint64_t(p.Size)
@@ -148,7 +148,8 @@ func (x *pyExec) takeBack(w *C.cudago_owned) {
 	}
 	n.Return(params, list)
 	C.free(unsafe.Pointer(w.refs))
-	w.refs = nil
+	C.free(unsafe.Pointer(w.params))
+	w.refs, w.params, w.k = nil, nil, nil
 }
 
 // cudagoExecRetire takes over what nodes that C owns no longer use, and launches

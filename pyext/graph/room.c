@@ -24,6 +24,7 @@ int cudago_graph_room(PyObject *module) {
     if (cudago_add_type(module, CLS_GRAPH, &cudago_graph_spec) ||
         cudago_add_type(module, CLS_EXEC, &cudago_exec_spec) ||
         cudago_add_type(module, CLS_NODE, &cudago_node_spec) ||
+        cudago_add_type(module, CLS_EXEC_NODE, &cudago_exec_node_spec) ||
         cudago_add_methods(CLS_BUFFER, cudago_buffer_frees) ||
         cudago_add_methods(CLS_STREAM, cudago_stream_callbacks) ||
         cudago_capture_type_init() || cudago_replay_type_init(module)) return -1;

@@ -9,8 +9,8 @@
 /* Changes to one node of an executable, of which no launch may be under way: the other side of the gate in exec.c. */
 
 /* Passes the gate, after all arguments have been evaluated: on success no call is in the driver with the executable,
- * nothing of it is being instantiated, and no launch begins before leave_update. NULL with an exception. */
-static cudago_exec *enter_update(ExecObject *self) {
+ * nothing of it is being instantiated, and no launch begins before cudago_update_leave. NULL with an exception. */
+cudago_exec *cudago_update_enter(ExecObject *self) {
     cudago_exec *x = self->x;
     if (cudago_exec_open(self)) return NULL;
     x->updates++;
@@ -29,7 +29,7 @@ static cudago_exec *enter_update(ExecObject *self) {
     return NULL;
 }
 
-static QUIET void leave_update(cudago_exec *x) {
+QUIET void cudago_update_leave(cudago_exec *x) {
     x->updates--;
     x->phase++;
     x->owed = x->waiting;
@@ -37,7 +37,7 @@ static QUIET void leave_update(cudago_exec *x) {
 
 static PyObject *done(cudago_status *st) {
     if (st->kind) return cudago_raise(st), NULL;
-    cudago_drain();
+    cudago_drain_waiting();
     Py_RETURN_NONE;
 }
 
@@ -50,7 +50,7 @@ QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o
                        o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
 }
 /* The kinds of update that C makes itself: see owned.c. */
-static int refused(const char *operation, int32_t device, int32_t code) {
+int cudago_update_refused(const char *operation, int32_t device, int32_t code) {
     cudago_status st = {0};
     cudagoDetailError((char *)operation, code, device, "", &st);
     return cudago_raise(&st);
@@ -60,17 +60,17 @@ static QUIET int memcpy_now(ExecObject *self, uint64_t node, OperandObject *cons
     cudago_exec *x = self->x;
     for (int i = 0; i < 2; i++)
         if (o[i] && cudago_operand_lost(o[i])) {
-            leave_update(x);
+            cudago_update_leave(x);
             return cudago_operand_now(o[i]);
         }
     cudago_owned *w = cudago_owned_of(x, node);
     if (w && cudago_owned_takes_sides(w, o) && (o[0] || o[1])) {
         int32_t r = cudago_owned_memcpy(self, w, o, gone);
-        leave_update(x);
-        return r ? refused("cuGraphExecMemcpyNodeSetParams", self->device, r) : 0;
+        cudago_update_leave(x);
+        return r ? cudago_update_refused("cuGraphExecMemcpyNodeSetParams", self->device, r) : 0;
     }
     cudago_set_memcpy(x->id, node, o, st);
-    leave_update(x);
+    cudago_update_leave(x);
     return 0;
 }
 
@@ -86,31 +86,39 @@ int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o) 
     return 0;
 }
 
-/* _update_memcpy(node, dst or None, src or None) */
-PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node;
-    if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
+int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides) {
+    if (cudago_exec_open(self)) return -1;
     OperandObject *o[2];
     cudago_status st = {0};
-    cudago_gone gone = {0};
-    cudago_exec *x = cudago_read_sides(self->device, args + 1, o) ? NULL : enter_update(self);
+    GONE(gone);
+    cudago_exec *x = cudago_read_sides(self->device, sides, o) ? NULL : cudago_update_enter(self);
     if (x && memcpy_now(self, node, o, &st, &gone)) x = NULL;
     cudago_gone_drop(&gone);
     Py_XDECREF(o[0]);
     Py_XDECREF(o[1]);
-    return x ? done(&st) : NULL;
+    if (!x) return -1;
+    if (st.kind) return cudago_raise(&st);
+    cudago_drain_waiting();
+    return 0;
+}
+
+/* _update_memcpy(node, dst or None, src or None) */
+PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 3 || cudago_read_node(args[0], &node) || cudago_update_sides(self, node, args + 1)) return NULL;
+    Py_RETURN_NONE;
 }
 
 static QUIET int memset_now(cudago_exec *x, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
     cudago_ref ref;
     if (cudago_operand_lost(o)) {
-        leave_update(x);
+        cudago_update_leave(x);
         return cudago_operand_now(o);
     }
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
     cudagoUpdateMemset(x->id, node, o->address, value, width, o->nbytes / width, &ref, st);
-    leave_update(x);
+    cudago_update_leave(x);
     return 0;
 }
 
@@ -122,7 +130,7 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
     if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
     OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     cudago_status st = {0};
-    cudago_exec *x = o && !cudago_fill_fits(width, o->nbytes) ? enter_update(self) : NULL;
+    cudago_exec *x = o && !cudago_fill_fits(width, o->nbytes) ? cudago_update_enter(self) : NULL;
     if (x && memset_now(x, node, o, value, width, &st)) x = NULL;
     Py_XDECREF(o);
     return x ? done(&st) : NULL;
@@ -130,7 +138,7 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
 
 static QUIET int memop_now(cudago_exec *x, uint64_t node, cudago_memop_given *g, cudago_status *st) {
     int r = cudago_set_memop(x->id, node, g, st);
-    leave_update(x);
+    cudago_update_leave(x);
     return r;
 }
 
@@ -141,37 +149,59 @@ PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_
     if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
     cudago_memop_given g;
     cudago_status st = {0};
-    cudago_exec *x = cudago_read_memop(self->device, args + 1, &g) ? NULL : enter_update(self);
+    cudago_exec *x = cudago_read_memop(self->device, args + 1, &g) ? NULL : cudago_update_enter(self);
     if (x && memop_now(x, node, &g, &st)) x = NULL;
     Py_XDECREF(g.o);
+    return x ? done(&st) : NULL;
+}
+
+static QUIET int semaphore_now(cudago_exec *x, int32_t device, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
+    int r = cudago_set_semaphore(device, x->id, node, g, st);
+    cudago_update_leave(x);
+    return r;
+}
+
+/* _update_semaphore(node, semaphore, value, waits) */
+PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    cudago_semaphore_given g;
+    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &node) || cudago_read_semaphore(args + 1, &g)) return NULL;
+    cudago_status st = {0};
+    cudago_exec *x = cudago_update_enter(self);
+    if (x && semaphore_now(x, self->device, node, &g, &st)) x = NULL;
     return x ? done(&st) : NULL;
 }
 
 typedef struct {
     ExecObject *exec;
     uint64_t node;
-    cudago_exec *x; /* the executable whose gate it has passed */
+    cudago_exec *x; /* the executable whose gate it has passed; NULL outside */
     cudago_gone gone;
 } exec_node;
 static int enter_exec(void *at) {
     exec_node *e = at;
-    return (e->x = enter_update(e->exec)) ? 0 : -1;
+    return (e->x = cudago_update_enter(e->exec)) ? 0 : -1;
 }
 static QUIET void leave_exec(void *at) {
     exec_node *e = at;
-    if (e->exec->x == e->x) leave_update(e->x); /* otherwise raising an exception ran code that closed it */
+    if (e->x && e->exec->x == e->x) cudago_update_leave(e->x); /* otherwise raising an exception ran code that closed it */
+    e->x = NULL;
 }
+/* Raising runs Python, which may launch the executable: outside the gate, or it would wait for itself. */
 static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
     exec_node *e = at;
     cudago_owned *w = cudago_owned_of(e->x, e->node);
     if (w && cudago_owned_takes_kernel(w, refs, n, c)) {
         int32_t r = cudago_owned_kernel(e->exec, w, k, params, refs, n, c, &e->gone);
+        if (r) leave_exec(e);
         if (r < 0) return cudago_refs_drop(refs, n), PyErr_NoMemory();
-        return r ? (refused("cuGraphExecKernelNodeSetParams", e->exec->device, r), NULL) : NEW_REF(Py_None);
+        return r ? (cudago_update_refused("cuGraphExecKernelNodeSetParams", e->exec->device, r), NULL) : NEW_REF(Py_None);
     }
     cudago_status st = {0};
     cudago_shape shape = cudago_shape_of(c);
     cudagoUpdateKernel(e->x->id, e->node, k->id, &shape, params, refs, n, &st);
+    leave_exec(e);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 
@@ -179,11 +209,11 @@ static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cud
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     static const cudago_kernel_use update = {enter_exec, kernel_now, leave_exec};
-    exec_node at = {.exec = self};
+    exec_node at = {.exec = self, .x = NULL};
     if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
     PyObject *r = cudago_with_kernel_of(&update, &at, self->device, args + 1);
     cudago_gone_drop(&at.gone);
-    if (r) cudago_drain();
+    if (r) cudago_drain_waiting();
     if (r && CUDAGO_WATCH("updated_node", "(OK)", self, at.node)) Py_CLEAR(r);
     return r;
 }
@@ -192,7 +222,7 @@ static QUIET int host_now(cudago_exec *x, uint64_t node, OperandObject *o, cudag
     cudago_ref ref;
     cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
     cudagoUpdateHost(x->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
-    leave_update(x);
+    cudago_update_leave(x);
     return 0;
 }
 
@@ -203,7 +233,7 @@ PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t
     if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
     OperandObject *o = cudago_callable_operand(args[1], self->device);
     cudago_status st = {0};
-    cudago_exec *x = o ? enter_update(self) : NULL;
+    cudago_exec *x = o ? cudago_update_enter(self) : NULL;
     if (x) host_now(x, node, o, &st);
     Py_XDECREF(o);
     return x ? done(&st) : NULL;
@@ -211,7 +241,7 @@ PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t
 
 static QUIET void graph_now(cudago_exec *x, GraphObject *g, cudago_status *st) {
     cudagoExecUpdate(x->id, g->id, st); /* Go finds out if the graph was closed during the wait */
-    leave_update(x);
+    cudago_update_leave(x);
 }
 
 /* _update(graph): the whole executable */
@@ -222,9 +252,9 @@ PyObject *cudago_update_graph(ExecObject *self, PyObject *graph) {
     cudago_status st = {0};
     cudago_exec *x;
     for (;;) { /* each may become busy during the wait for the other */
-        if (cudago_graph_ready(g) || !(x = enter_update(self))) return NULL;
+        if (cudago_graph_ready(g) || !(x = cudago_update_enter(self))) return NULL;
         if (!cudago_graph_busy(g)) break;
-        leave_update(x);
+        cudago_update_leave(x);
     }
     graph_now(x, g, &st);
     PyObject *r = done(&st);
@@ -242,9 +272,9 @@ PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssiz
     if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
     int enabled = PyObject_IsTrue(args[1]);
     cudago_status st = {0};
-    cudago_exec *x = enabled < 0 ? NULL : enter_update(self);
+    cudago_exec *x = enabled < 0 ? NULL : cudago_update_enter(self);
     if (!x) return NULL;
     int was = cudagoExecEnable(x->id, node, enabled, &st);
-    leave_update(x);
+    cudago_update_leave(x);
     return st.kind ? (cudago_raise(&st), NULL) : PyBool_FromLong(was);
 }

@@ -30,6 +30,7 @@ type updatable interface {
 	UpdateMemcpy(p cuda.MemcpyParams, operands []graph.Operand) error
 	UpdateMemset(p cuda.MemsetParams, operands []graph.Operand) error
 	UpdateMemOp(p cuda.MemOpParams, operands []graph.Operand) error
+	UpdateSemaphore(p cuda.SemaphoreParams, operands []graph.Operand) error
 	UpdateKernel(p cuda.KernelNodeParams, operands []graph.Operand) error
 	UpdateHost(p cuda.HostParams, operands []graph.Operand) error
 }
@@ -113,6 +114,11 @@ func cudagoUpdateMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHo
 			return e.UpdateMemcpy(cuda.MemcpyParams{}, list) // its error says what the node is
 		}
 		_, isExec := e.(*graph.ExecNode)
+		if p.HasArray() {
+			releaseOperands(list)
+			text := fmt.Sprintf("%v copies an array, and cannot be given other memory: remove it, and add another node", e)
+			return &cuda.ArgumentError{Kind: cuda.WrongValue, Text: text}
+		}
 		if !isExec && hasDst != 0 && hasSrc != 0 && p.Box.IsRow() && dstSize == srcSize {
 			p.Size, p.Box = uint64(dstSize), cuda.Box{}
 		}

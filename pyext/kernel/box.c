@@ -28,6 +28,10 @@ static QUIET unsigned __int128 reach(const cudago_box *b, uint64_t pitch, uint64
 }
 
 static QUIET int side_fits(const cudago_box *b, uint64_t pitch, uint64_t height, const OperandObject *o, const char *name) {
+    if (o->array) { /* which has no pitch: the driver checks the sizes */
+        if ((unsigned __int128)b->width * b->rows * b->slices == o->nbytes) return 0;
+        return PyErr_Format(PyExc_ValueError, "a copy of an array is one of all its %llu bytes", (unsigned long long)o->nbytes), -1;
+    }
     if (reach(b, pitch, height) <= o->nbytes && pitch >= b->width && height >= b->rows) return 0;
     return PyErr_Format(PyExc_ValueError, "the rows of %s are not inside its %llu bytes", name, (unsigned long long)o->nbytes), -1;
 }
@@ -40,7 +44,7 @@ QUIET int cudago_box_fits(const cudago_box *b, const OperandObject *dst, const O
 typedef struct {
     cudago_stream *s;
     uint64_t dst, src;
-    int32_t dst_host, src_host;
+    int32_t dst_side, src_side; /* SIDE_... */
     cudago_cell *cells[2];  /* NULL where none */
     OperandObject *keep[2]; /* kept until the work has ended, or NULL */
     cudago_box box;
@@ -64,7 +68,7 @@ static int transfer_away(const transfer *t) {
     for (int i = 0; i < 2; i++)
         if (t->cells[i]) cudago_cell_retain(t->cells[i]);
     cudago_leave l = cudago_gil_leave(t->s);
-    cudagoMemcpyBox(t->s->id, t->dst, t->src, t->dst_host, t->src_host, (cudago_box *)&t->box, &st);
+    cudagoMemcpyBox(t->s->id, t->dst, t->src, t->dst_side, t->src_side, (cudago_box *)&t->box, &st);
     int result = finish(t, &st, cudago_gil_back(&l, st.kind));
     for (int i = 0; i < 2; i++)
         if (t->cells[i]) cudago_cell_release(t->cells[i]);
@@ -87,7 +91,7 @@ static QUIET int box_now(StreamObject *stream, OperandObject *dst, OperandObject
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (capturing) return cudago_record.box(s, dst, src, b);
-    transfer t = {s, dst->address, src->address, dst->host, src->host, {dst->cell, src->cell}, {keep[0] ? dst : NULL, keep[1] ? src : NULL}, *b};
+    transfer t = {s, dst->address, src->address, cudago_side(dst), cudago_side(src), {dst->cell, src->cell}, {keep[0] ? dst : NULL, keep[1] ? src : NULL}, *b};
     return transfer_now(&t);
 }
 
@@ -98,7 +102,7 @@ static int await_turn(StreamObject *stream, OperandObject *const *sides) {
     return s ? cudago_wait_stream(s) : -1;
 }
 
-/* _copy_box(stream, dst, src, box): dst and src are tensors of bytes, which begin where the box begins. */
+/* _copy_box(stream, dst, src, box): dst and src are tensors of bytes, which begin where the box begins, or arrays. */
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -106,10 +110,10 @@ PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (n != 4) return PyErr_SetString(PyExc_TypeError, "_copy_box(stream, dst, src, box)"), NULL;
     if (cudago_read_box(args[3], &box)) return NULL;
     PyObject *borrowed = NULL;
-    OperandObject *sides[2] = {cudago_operand(args[1], OPERAND_WRITABLE, "dst"), NULL};
+    OperandObject *sides[2] = {cudago_operand(args[1], OPERAND_WRITABLE | OPERAND_BOX, "dst"), NULL};
     StreamObject *stream = NULL;
     int r = -1;
-    if (sides[0] && (sides[1] = cudago_operand(args[2], 0, "src")) && (stream = cudago_stream_arg(args[0], &borrowed))) {
+    if (sides[0] && (sides[1] = cudago_operand(args[2], OPERAND_BOX, "src")) && (stream = cudago_stream_arg(args[0], &borrowed))) {
         int keep[2] = {cudago_outlasts(sides[0]), cudago_outlasts(sides[1])};
         cudago_note_site();
         r = await_turn(stream, sides);

@@ -19,22 +19,23 @@ import (
 )
 
 //export cudagoMemcpyBox
-func cudagoMemcpyBox(on, dst, src C.uint64_t, dstHost, srcHost C.int32_t, box *C.cudago_box, st *C.cudago_status) {
+func cudagoMemcpyBox(on, dst, src C.uint64_t, dstSide, srcSide C.int32_t, box *C.cudago_box, st *C.cudago_status) {
 	guard(st, func() error {
 		s, err := stream.Streams.Get(uint64(on))
 		if err != nil {
 			return err
 		}
-		return cuda.Memcpy3D(BoxParams(uint64(dst), uint64(src), dstHost != 0, srcHost != 0, unsafe.Pointer(box)), s)
+		return cuda.Memcpy3D(BoxParams(uint64(dst), uint64(src), int32(dstSide), int32(srcSide), unsafe.Pointer(box)), s)
 	})
 }
 
 // BoxParams makes a copy's parameters of a cudago_box, which is C memory: each
-// package has a type of its own for it.
-func BoxParams(dst, src uint64, dstHost, srcHost bool, box unsafe.Pointer) cuda.MemcpyParams {
+// package has a type of its own for it. dstSide and srcSide are SIDE_….
+func BoxParams(dst, src uint64, dstSide, srcSide int32, box unsafe.Pointer) cuda.MemcpyParams {
 	b := (*C.cudago_box)(box)
 	return cuda.MemcpyParams{
-		Dst: dst, Src: src, DstHost: dstHost, SrcHost: srcHost,
+		Dst: dst, Src: src, DstHost: dstSide == C.SIDE_HOST, SrcHost: srcSide == C.SIDE_HOST,
+		DstArray: dstSide == C.SIDE_ARRAY, SrcArray: srcSide == C.SIDE_ARRAY,
 		Size: uint64(b.width * b.rows * b.slices),
 		Box: cuda.Box{
 			Rows: uint64(b.rows), Slices: uint64(b.slices),

@@ -6,9 +6,9 @@
 
 #include "_cgo_export.h"
 
-/* What a kernel takes by value to find memory with: tensor maps and textures. They never change, so a launch copies a
- * tensor map's bytes, or a texture's handle. One holds a count of its memory's cell, so that no tensor has to stay open.
- * The driver has objects for textures, which are destroyed with the Python object. */
+/* What a kernel takes by value to find memory with: tensor maps, textures and surfaces. They never change, so a launch
+ * copies a tensor map's bytes, or the handle of the others. One holds a count of its memory's cell, so that no tensor has to stay open.
+ * The driver has objects for textures and surfaces, which are destroyed with the Python object. */
 
 PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell) {
     DescriptorObject *new = cudago_alloc(CLS_DESCRIPTOR);
@@ -44,11 +44,22 @@ static int read_short(PyObject *tuple, const char *name, int n, uint32_t *out) {
     return 0;
 }
 
-/* kinds is (type, interleave, swizzle, promotion, beyond), numbers is (dims, strides, box, steps). */
+static int read_columns(PyObject *tuple, cudago_tiles *t) {
+    t->columns = 1;
+    return PyArg_ParseTuple(tuple, "(iii)(iii)II", &t->lower[0], &t->lower[1], &t->lower[2], &t->upper[0], &t->upper[1], &t->upper[2],
+                            &t->channels, &t->pixels)
+               ? 0
+               : -1;
+}
+
+/* kinds is (type, interleave, swizzle, promotion, beyond), numbers is (dims, strides, box, steps), or these and (lower,
+ * upper, channels, pixels), with corners of 3 numbers and a box of ones. */
 static int read_tiles(PyObject *kinds, PyObject *numbers, cudago_tiles *t) {
-    PyObject *dims, *strides, *box, *steps;
+    PyObject *dims, *strides, *box, *steps, *columns = NULL;
     if (!PyArg_ParseTuple(kinds, "iiiii", &t->type, &t->interleave, &t->swizzle, &t->promotion, &t->beyond)) return -1;
-    if (!PyArg_ParseTuple(numbers, "O!O!O!O!", &PyTuple_Type, &dims, &PyTuple_Type, &strides, &PyTuple_Type, &box, &PyTuple_Type, &steps)) return -1;
+    if (!PyArg_ParseTuple(numbers, "O!O!O!O!|O!", &PyTuple_Type, &dims, &PyTuple_Type, &strides, &PyTuple_Type, &box, &PyTuple_Type, &steps,
+                          &PyTuple_Type, &columns)) return -1;
+    if (columns && read_columns(columns, t)) return -1;
     Py_ssize_t rank = PyTuple_Size(dims);
     if (rank < 1 || rank > 5) return PyErr_Format(PyExc_ValueError, "a tensor map has 1 to 5 dimensions, got %zd", rank), -1;
     t->rank = (int32_t)rank;
@@ -56,6 +67,17 @@ static int read_tiles(PyObject *kinds, PyObject *numbers, cudago_tiles *t) {
                    read_short(box, "box", (int)rank, t->box) || read_short(steps, "steps", (int)rank, t->steps)
                ? -1
                : 0;
+}
+
+DescriptorObject *cudago_descriptor_alloc(PyObject *cls, PyObject *of, PyObject *facts) {
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_DESCRIPTOR]))
+        return PyErr_SetString(PyExc_TypeError, "not a class of descriptors"), NULL;
+    PyTypeObject *type = (PyTypeObject *)cls;
+    DescriptorObject *d = (DescriptorObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!d) return NULL;
+    d->tensor = NEW_REF(of);
+    d->facts = NEW_REF(facts);
+    return d;
 }
 
 /* Takes the tensor's memory. Ordinary host memory would be out of reach once the tensor is gone. */
@@ -92,15 +114,10 @@ PyObject *cudago_tensor_map_new(PyObject *module, PyObject *args) {
     PyObject *cls, *tensor, *kinds, *numbers, *facts;
     cudago_tiles tiles = {0};
     if (!PyArg_ParseTuple(args, "OOO!O!O!", &cls, &tensor, &PyTuple_Type, &kinds, &PyTuple_Type, &numbers, &PyTuple_Type, &facts)) return NULL;
-    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_DESCRIPTOR]))
-        return PyErr_SetString(PyExc_TypeError, "not a TensorMap class"), NULL;
     if (!cudago_is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "tensor must be a Tensor, not %R", (PyObject *)Py_TYPE(tensor)), NULL;
     if (read_tiles(kinds, numbers, &tiles)) return NULL;
-    PyTypeObject *type = (PyTypeObject *)cls;
-    DescriptorObject *d = (DescriptorObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    DescriptorObject *d = cudago_descriptor_alloc(cls, tensor, facts);
     if (!d) return NULL;
-    d->tensor = NEW_REF(tensor);
-    d->facts = NEW_REF(facts);
     if (!hold(d, tensor) && !encode(d, &tiles) && !cudago_cell_now(d->cell, "tensor")) return (PyObject *)d;
     Py_DECREF(d);
     return NULL;
@@ -112,7 +129,7 @@ static int lasts(const DescriptorObject *d) {
     return PyErr_SetString(PyExc_ValueError, "a texture cannot be made of memory that a capture allocates: allocate it before"), -1;
 }
 
-static int make_texture(DescriptorObject *d, cudago_texels *texels) {
+int cudago_make_texture(DescriptorObject *d, cudago_texels *texels) {
     cudago_status st = {0};
     int32_t device = d->device < 0 ? 0 : d->device;
     uint64_t handle = 0;
@@ -124,28 +141,24 @@ static int make_texture(DescriptorObject *d, cudago_texels *texels) {
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-/* _texture_new(cls, tensor, (format, channels, width, height, pitch), (x, y, linear, normalized, integer), border, facts) */
+/* _texture_new(cls, tensor, (format, channels, width, height, pitch), (x, y, linear, normalized, integer, srgb), border, facts) */
 PyObject *cudago_texture_new(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
     PyObject *cls, *tensor, *facts;
     cudago_texels t = {0};
     unsigned long long width, height, pitch;
-    if (!PyArg_ParseTuple(args, "OO(IIKKK)(iiiii)(ffff)O!", &cls, &tensor, &t.format, &t.channels, &width, &height, &pitch, &t.address[0],
-                          &t.address[1], &t.linear, &t.normalized, &t.integer, &t.border[0], &t.border[1], &t.border[2], &t.border[3],
-                          &PyTuple_Type, &facts)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO(IIKKK)(iiiiii)(ffff)O!", &cls, &tensor, &t.format, &t.channels, &width, &height, &pitch, &t.address[0],
+                          &t.address[1], &t.linear, &t.normalized, &t.integer, &t.srgb, &t.border[0], &t.border[1], &t.border[2],
+                          &t.border[3], &PyTuple_Type, &facts)) return NULL;
+    t.address[2] = CU_TR_ADDRESS_MODE_CLAMP;
     t.width = width;
     t.height = height;
     t.pitch = pitch;
-    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_DESCRIPTOR]))
-        return PyErr_SetString(PyExc_TypeError, "not a Texture class"), NULL;
     if (!cudago_is_tensor(tensor)) return PyErr_Format(PyExc_TypeError, "tensor must be a Tensor, not %R", (PyObject *)Py_TYPE(tensor)), NULL;
-    PyTypeObject *type = (PyTypeObject *)cls;
-    DescriptorObject *d = (DescriptorObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    DescriptorObject *d = cudago_descriptor_alloc(cls, tensor, facts);
     if (!d) return NULL;
-    d->tensor = NEW_REF(tensor);
-    d->facts = NEW_REF(facts);
-    if (!hold(d, tensor) && !lasts(d) && !make_texture(d, &t) && !cudago_cell_now(d->cell, "tensor")) return (PyObject *)d;
+    if (!hold(d, tensor) && !lasts(d) && !cudago_make_texture(d, &t) && !cudago_cell_now(d->cell, "tensor")) return (PyObject *)d;
     Py_DECREF(d);
     return NULL;
 }

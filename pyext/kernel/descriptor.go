@@ -50,11 +50,17 @@ func tilesOf(ptr uint64, t *C.cudago_tiles) cuda.TensorMapParams {
 			p.Strides = append(p.Strides, uint64(t.strides[i-1]))
 		}
 	}
+	if t.columns != 0 {
+		p.Columns = &cuda.TensorMapColumns{Channels: uint32(t.channels), Pixels: uint32(t.pixels)}
+		for i := range max(int(t.rank)-2, 0) {
+			p.Columns.Lower, p.Columns.Upper = append(p.Columns.Lower, int32(t.lower[i])), append(p.Columns.Upper, int32(t.upper[i]))
+		}
+	}
 	return p
 }
 
-// textures are those whose Python objects are alive.
-var textures = border.NewTable[*cuda.Texture]("texture")
+// textures are the textures and surfaces whose Python objects are alive.
+var textures = border.NewTable[interface{ Close() error }]("texture")
 
 // cudagoTexture makes a texture for kernels on a device.
 //
@@ -65,14 +71,7 @@ func cudagoTexture(ordinal C.int32_t, ptr C.uint64_t, t *C.cudago_texels, handle
 		if err != nil {
 			return err
 		}
-		p := cuda.TextureParams{
-			Ptr: uint64(ptr), Format: uint32(t.format), Channels: uint32(t.channels), Width: uint64(t.width), Height: uint64(t.height), Pitch: uint64(t.pitch),
-			Address: [2]int32{int32(t.address[0]), int32(t.address[1])}, Linear: t.linear != 0, Normalized: t.normalized != 0, Integer: t.integer != 0,
-		}
-		for i, v := range t.border {
-			p.Border[i] = float32(v)
-		}
-		made, err := ctx.NewTexture(p)
+		made, err := ctx.NewTexture(texelsOf(uint64(ptr), t))
 		if err != nil {
 			return err
 		}
@@ -82,7 +81,43 @@ func cudagoTexture(ordinal C.int32_t, ptr C.uint64_t, t *C.cudago_texels, handle
 	return id
 }
 
-// cudagoTextureRelease leaves the texture to the reaper.
+func texelsOf(ptr uint64, t *C.cudago_texels) cuda.TextureParams {
+	p := cuda.TextureParams{
+		Ptr: ptr, Format: uint32(t.format), Channels: uint32(t.channels), Width: uint64(t.width), Height: uint64(t.height), Pitch: uint64(t.pitch),
+		Linear: t.linear != 0, Normalized: t.normalized != 0, Integer: t.integer != 0, SRGB: t.srgb != 0,
+	}
+	if t.array != 0 {
+		p.Ptr, p.Array = 0, ptr
+	}
+	for i, v := range t.address {
+		p.Address[i] = int32(v)
+	}
+	for i, v := range t.border {
+		p.Border[i] = float32(v)
+	}
+	return p
+}
+
+// cudagoSurface makes a surface of an array for kernels on a device.
+//
+//export cudagoSurface
+func cudagoSurface(ordinal C.int32_t, array C.uint64_t, handle *C.uint64_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		ctx, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		made, err := ctx.NewSurface(uint64(array))
+		if err != nil {
+			return err
+		}
+		*handle, id = C.uint64_t(made.Handle()), C.uint64_t(textures.Put(made))
+		return nil
+	})
+	return id
+}
+
+// cudagoTextureRelease leaves the texture or the surface to the reaper.
 //
 //export cudagoTextureRelease
 func cudagoTextureRelease(id C.uint64_t) {

@@ -197,6 +197,30 @@ static PyObject *kernel_set_elements(KernelObject *self, PyObject *elements) {
     Py_RETURN_NONE;
 }
 
+/* _set_names(tuple): the names of the parameters. None stands for one that no keyword argument means. */
+static PyObject *kernel_set_names(KernelObject *self, PyObject *given) {
+    CUDAGO_ENTER(NULL);
+    Py_ssize_t n = PyTuple_Size(given);
+    PyObject *names = n < 0 ? NULL : PyTuple_New(n);
+    for (Py_ssize_t i = 0; names && i < n; i++) {
+        PyObject *name = NEW_REF(PyTuple_GetItem(given, i));
+        if (name != Py_None) PyUnicode_InternInPlace(&name);
+        if (PyTuple_SetItem(names, i, name)) Py_CLEAR(names);
+    }
+    if (!names) return NULL;
+    PyObject *before = self->names;
+    self->names = names;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+QUIET int cudago_kernel_named(const KernelObject *kernel, const cudago_kernel *k, PyObject *name) {
+    Py_ssize_t known = kernel->names ? PyTuple_Size(kernel->names) : 0;
+    for (int i = 0; i < k->n && i < known; i++)
+        if (PyTuple_GetItem(kernel->names, i) == name) return i;
+    return -1;
+}
+
 static int kernel_traverse(KernelObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->owner);
@@ -214,6 +238,7 @@ static void kernel_dealloc(KernelObject *self) {
     Py_XDECREF(self->name);
     Py_XDECREF(self->owner);
     Py_XDECREF(self->elements);
+    Py_XDECREF(self->names);
     cudago_free((PyObject *)self);
 }
 
@@ -222,6 +247,7 @@ static PyMethodDef methods[] = {
     {"_attribute", METHOD(kernel_attribute), METH_FASTCALL, NULL},
     {"_set_attribute", METHOD(kernel_set_attribute), METH_FASTCALL, NULL},
     {"_set_elements", METHOD(kernel_set_elements), METH_O, NULL},
+    {"_set_names", METHOD(kernel_set_names), METH_O, NULL},
     {"_max_active_blocks", METHOD(kernel_blocks), METH_FASTCALL, NULL},
     {"_clusters", METHOD(kernel_clusters), METH_FASTCALL, NULL},
     {0},

@@ -61,6 +61,7 @@ typedef struct {
     PyObject *name;
     PyObject *owner; /* the Handle of the ObjectCode */
     PyObject *elements; /* bytes: params[].element, for each device; NULL: none is known */
+    PyObject *names;    /* tuple: of the parameters, interned, as keyword arguments; NULL: nobody has asked for them */
     cudago_kernel *on[CUDAGO_MAX_DEVICES];
 } KernelObject;
 
@@ -77,6 +78,10 @@ typedef struct {
     uint32_t shared_memory;
     int32_t cooperative, has_priority, priority, programmatic;
 } cudago_shape;
+/* So that Go can read one in a ConfigObject. */
+_Static_assert(sizeof(ConfigObject) - offsetof(ConfigObject, grid) >= sizeof(cudago_shape) &&
+                   offsetof(ConfigObject, programmatic) - offsetof(ConfigObject, grid) == offsetof(cudago_shape, programmatic),
+               "a ConfigObject ends with a shape");
 static inline QUIET cudago_shape cudago_shape_of(const ConfigObject *c) {
     cudago_shape s = {.shared_memory = c->shared_memory,
                       .cooperative = c->cooperative,
@@ -96,12 +101,14 @@ typedef struct {
     PyObject *object;    /* the object that the user passed */
     cudago_cell *cell;   /* the cell of a Buffer, Tensor or foreign tensor */
     cudago_cell *theirs; /* of a foreign tensor over memory of ours, in addition to its cell; else NULL */
+    cudago_storage_words storage; /* what has the cell's memory, if that can be given back before the cell */
     PyObject *export;    /* a memoryview of ours that holds the buffer export of a host object, or NULL */
     uint64_t address, nbytes;
     int32_t host;        /* pageable or pinned host memory */
     int32_t pageable;    /* the driver does not know the memory */
     int32_t device;      /* -1: any */
     int32_t readonly;    /* whoever gave it to us does not allow writing */
+    int32_t array;       /* the address is the handle of an array */
     int32_t allowed;     /* AllowHost was called */
     int32_t index;       /* the index of a kernel's argument */
     int32_t interface;   /* made from a __cuda_array_interface__ */
@@ -123,7 +130,7 @@ typedef struct {
     int32_t device;           /* -1: any */
     int32_t readonly;
     uint32_t size;            /* of the argument: 128, or 8 of a texture's handle */
-    uint64_t texture;         /* Go's number of it, or 0 */
+    uint64_t texture;         /* Go's number of it, a texture or a surface, or 0 */
     uint8_t bytes[128];
 } DescriptorObject;
 
@@ -132,30 +139,47 @@ typedef struct {
     int32_t type, interleave, swizzle, promotion, beyond, rank;
     uint64_t dims[5], strides[4];
     uint32_t box[5], steps[5];
+    int32_t columns, lower[3], upper[3]; /* columns: of cuTensorMapEncodeIm2col, without a box */
+    uint32_t channels, pixels;
 } cudago_tiles;
 
 /* What cuTexObjectCreate is told, but for the address. */
 typedef struct {
     uint32_t format, channels;
     uint64_t width, height, pitch;
-    int32_t address[2], linear, normalized, integer;
+    int32_t address[3], linear, normalized, integer, srgb;
     float border[4];
+    int32_t array; /* the address is an array's handle, and format and sizes are the array's */
 } cudago_texels;
 
-/* descriptor.c: a new one that says the same, over a cell for graphs, of which it takes over the caller's count. NULL with
+/* descriptor.c: a new descriptor of a Python class, over nothing yet; NULL with an exception. */
+DescriptorObject *cudago_descriptor_alloc(PyObject *cls, PyObject *of, PyObject *facts);
+int cudago_make_texture(DescriptorObject *d, cudago_texels *texels);
+/* A new one that says the same, over a cell for graphs, of which it takes over the caller's count. NULL with
  * an exception, and the count is given back. */
 PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell);
 
 /* operand.c: the only way from a Python object to an address and to what keeps it valid. */
 enum { OPERAND_WRITABLE = 1,
-       OPERAND_KERNEL = 2 };
+       OPERAND_KERNEL = 2,
+       OPERAND_BOX = 4 }; /* it may be an array */
+enum { SIDE_UNIFIED,
+       SIDE_HOST,
+       SIDE_ARRAY }; /* what the address of one side of a copy is */
+static inline QUIET int32_t cudago_side(const OperandObject *o) { return o->array ? SIDE_ARRAY : o->host ? SIDE_HOST
+                                                                                                         : SIDE_UNIFIED; }
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
 /* May a copy of it outlast the call, without anything but the operand to keep the memory? */
 int cudago_outlasts(const OperandObject *o);
 /* Is the memory still there? A reset of its device destroys it no matter who holds it. -1 with ClosedError. */
 QUIET int cudago_operand_now(const OperandObject *o);
-QUIET int cudago_operand_lost(const OperandObject *o);
+extern int64_t cudago_operands_stored; /* how many have a storage; guarded by the GIL */
+static inline QUIET int cudago_operand_moved(const OperandObject *o) { return o->storage.data && cudago_storage_moved(&o->storage, o->cell); }
+static inline QUIET int cudago_operand_lost(const OperandObject *o) {
+    return o->cell && (cudago_cell_lost(o->cell) || cudago_operand_moved(o));
+}
+int cudago_raise_moved(const char *what); /* ClosedError "WHAT is gone: ..."; returns -1 */
 
 /* lent.c: an argument that its library lends for the call, as PyTorch does: no Operand is made of it. */
 typedef struct {
@@ -164,7 +188,8 @@ typedef struct {
     void *data;
     uint16_t index;
 } cudago_lent;
-enum { CUDAGO_MAX_LENT = 64 };
+enum { CUDAGO_MAX_LENT = 64,
+       CUDAGO_FEW_OWN = 8 };
 
 /* pack.c: the arguments of a launch or a kernel node. First comes all that can run Python, then the addresses of our
  * own objects. */
@@ -176,6 +201,8 @@ typedef struct {
     void *params[CUDAGO_MAX_PARAMS];
     PyObject *keep;        /* list of Operands for what other libraries and the host own, or NULL */
     OperandObject **own;   /* Operands of our own objects, for a graph: one for each of native; NULL if not made */
+    OperandObject *few_own[CUDAGO_FEW_OWN];
+    PyObject *like;        /* the record of another node of the same graph, whose Operands will do again, borrowed; or NULL */
     PyObject *record;      /* for a graph: a tuple of the kernel, the configuration, and for each argument its Operand or
                               its value, which can be packed again; NULL if not made */
     uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects: their addresses are read last */
@@ -203,6 +230,11 @@ QUIET size_t cudago_kept(const cudago_packing *p, uintptr_t *refs);
 
 const char *cudago_parameter_name(int index); /* "parameter 1", until the next call */
 int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values);
+/* The same for n of the parameters; args is by their indices, as ever. */
+int cudago_pack_some(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, const uint16_t *which, int n,
+                     uint8_t *values);
+int cudago_pack_operands(cudago_packing *p); /* own.c: makes own; runs Python. -1 with an exception */
+PyObject *cudago_pack_recorded(cudago_packing *p, int index); /* then: what the record has of an argument, a new reference */
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */
 QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
 void cudago_pack_free(cudago_packing *p);
@@ -211,6 +243,8 @@ enum { CUDAGO_MAX_ATTRIBUTES = 4 };
 QUIET void cudago_fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
 
+/* The parameter with an interned name, by which an update can change it; -1: there is none, or the names are not known. */
+QUIET int cudago_kernel_named(const KernelObject *kernel, const cudago_kernel *k, PyObject *name);
 QUIET enum cudago_access cudago_kernel_access(cudago_kernel *k, int index); /* of the parameter with this index */
 cudago_kernel *cudago_kernel_on(KernelObject *kernel, int32_t device);
 /* Asks the driver for more dynamic shared memory than every device has. *most: how much there may be. -1 with an
@@ -262,6 +296,7 @@ typedef struct {
     int (*box)(cudago_stream *s, OperandObject *dst, OperandObject *src, const cudago_box *box);
     int (*memset)(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count);
     int (*memop)(cudago_stream *s, OperandObject *at, const cudago_memop *m);
+    int (*semaphore)(cudago_stream *s, SemaphoreObject *sem, uint64_t value, int32_t waits);
     int (*launch)(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p);
 } cudago_recorder;
 extern cudago_recorder cudago_record;
@@ -280,7 +315,10 @@ PyObject *cudago_config_new(PyObject *module, PyObject *args);
 PyObject *cudago_tensor_map_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_batch(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_texture_new(PyObject *module, PyObject *args);
+PyObject *cudago_array_texture_new(PyObject *module, PyObject *args);
+PyObject *cudago_surface_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_stream_signal(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 extern PyMethodDef cudago_buffer_copies[]; /* methods of Buffer: copy.c */

@@ -13,6 +13,7 @@
  *   DLPack                          the managed tensor, in a cell
  *   __cuda_array_interface__        the object alone: the protocol has no owner
  *   TensorMap, for a kernel         a count of the cell of the memory that it describes
+ *   OpaqueArray, for a box          a count of its cell
  */
 
 static QUIET int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
@@ -113,7 +114,25 @@ static QUIET int from_descriptor(OperandObject *o, const DescriptorObject *d) {
     return 0;
 }
 
+static QUIET int from_array(OperandObject *o, const ArrayObject *a) {
+    if (cudago_cell_now(a->cell, "array")) return -1;
+    cudago_cell_retain(a->cell);
+    o->cell = a->cell;
+    o->address = a->handle;
+    o->nbytes = a->nbytes;
+    o->device = a->device;
+    o->array = 1;
+    return 0;
+}
+static int refuse_array(const char *what) {
+    PyErr_Format(PyExc_TypeError, "%s must not be an OpaqueArray, which has no address: it is copied as a whole, with a tensor or an array of "
+                                  "its shape on the other side, and kernels take a Texture or a Surface of it",
+                 what);
+    return -1;
+}
+
 static int resolve(OperandObject *o, PyObject *object, int flags, const char *what) {
+    if (cudago_is(object, CLS_ARRAY)) return flags & OPERAND_BOX ? from_array(o, (ArrayObject *)object) : refuse_array(what);
     if (flags & OPERAND_KERNEL && cudago_is(object, CLS_DESCRIPTOR)) return from_descriptor(o, (DescriptorObject *)object);
     if (cudago_is(object, CLS_BUFFER)) return from_buffer(o, (BufferObject *)object, 0);
     if (cudago_is(object, CLS_POINTER)) {
@@ -157,21 +176,43 @@ static int keep_address(OperandObject *o) {
     return 0;
 }
 
+int64_t cudago_operands_stored;
+
+/* Of a cell that keeps one of PyTorch's storages, which may give the memory back all the same. */
+static int watch_storage(OperandObject *o) {
+    if (!o->cell) return 0;
+    if (cudago_storage_watch(o->cell, &o->storage)) return -1;
+    if (o->storage.data) cudago_operands_stored++;
+    return 0;
+}
+
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     if (Py_TYPE(object) == cudago_cls[CLS_OPERAND]) return (OperandObject *)NEW_REF(object); /* it goes back where it was */
     OperandObject *o = cudago_alloc(CLS_OPERAND);
     if (!o) return NULL;
     o->object = NEW_REF(object);
     o->device = -1;
-    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || keep_address(o) || cudago_stall_wait()) {
+    if (resolve(o, object, flags, what) || watch_storage(o) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || keep_address(o) || cudago_stall_wait()) {
         Py_DECREF(o);
         return NULL;
     }
     return o;
 }
 
-QUIET int cudago_operand_lost(const OperandObject *o) { return o->cell && cudago_cell_lost(o->cell); }
-QUIET int cudago_operand_now(const OperandObject *o) { return o->cell ? cudago_cell_now(o->cell, "memory") : 0; }
+QUIET int cudago_operand_now(const OperandObject *o) {
+    if (!o->cell) return 0;
+    if (cudago_cell_now(o->cell, "memory")) return -1;
+    return cudago_operand_moved(o) ? cudago_raise_moved("the memory") : 0;
+}
+
+int cudago_raise_moved(const char *what) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "%s is gone: PyTorch gave its storage other memory, as resize_ does, and freed this. Resize a tensor before it is "
+             "passed, or pass it again",
+             what);
+    return cudago_raise_closed_as(text);
+}
 
 /* Device work may touch o's pageable memory until o goes. */
 void cudago_operand_allow(OperandObject *o) {
@@ -192,7 +233,8 @@ int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
     PyObject *obj = o->object;
     *stream = o->stream;
     if (o->interface || o->host || o->at_rest) return 0;
-    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj) || cudago_is(obj, CLS_DESCRIPTOR)) return 0;
+    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj) || cudago_is(obj, CLS_DESCRIPTOR) ||
+        o->array) return 0;
     if (cudago_foreign_stream(obj, on, &theirs)) return -1;
     *stream = (uintptr_t)theirs;
     return 0;
@@ -217,6 +259,7 @@ static void operand_dealloc(OperandObject *self) {
     Py_XDECREF(self->export);
     if (self->of) self->of->released++;
     if (self->theirs) cudago_cell_release_gil(self->theirs);
+    if (self->storage.data) cudago_operands_stored--;
     if (self->cell) cudago_cell_release_gil(self->cell);
     Py_XDECREF(self->object);
     cudago_free((PyObject *)self);
@@ -244,6 +287,7 @@ static PyObject *operand_kind(OperandObject *self, void *unused) {
     if (cell && (cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged)) kind = "managed";
     if (cell && cell->kind == CUDAGO_CELL_GRAPH) kind = "graph";
     if (cell && cell->kind == CUDAGO_CELL_VARIABLE) kind = "variable";
+    if (self->array) kind = "array";
     return PyUnicode_FromString(kind);
 }
 

@@ -8,12 +8,30 @@
 
 typedef cudago_packing packing;
 
+/* The Operand that a record has of the same buffer in the same place, borrowed: nodes that are added in a row often use the
+ * same memory, and an Operand costs as much as the rest of a node. NULL: there is none, or the buffer is no longer the same. */
+static QUIET OperandObject *operand_again(const packing *pk, int index) {
+    PyObject *arg = pk->args[index];
+    if (!pk->like || Py_TYPE(arg) != cudago_cls[CLS_BUFFER] || PyTuple_Size(pk->like) <= 2 + index) return NULL;
+    OperandObject *o = (OperandObject *)PyTuple_GetItem(pk->like, 2 + index);
+    const BufferObject *b = (const BufferObject *)arg;
+    if (Py_TYPE((PyObject *)o) != cudago_cls[CLS_OPERAND] || o->object != arg || o->index != index) return NULL;
+    int same = o->cell == b->cell && o->address == b->ptr && o->nbytes == b->size && o->readonly == cudago_buffer_readonly(b);
+    return same ? o : NULL;
+}
+
 static int make_own(packing *pk) {
     if (!pk->natives) return 0;
-    pk->own = calloc((size_t)pk->natives, sizeof *pk->own);
+    pk->own = pk->natives <= CUDAGO_FEW_OWN ? pk->few_own : calloc((size_t)pk->natives, sizeof *pk->own);
     if (!pk->own) return PyErr_NoMemory(), -1;
+    memset(pk->own, 0, (size_t)pk->natives * sizeof *pk->own);
     for (int i = 0; i < pk->natives; i++) {
         int index = pk->native[i];
+        OperandObject *again = operand_again(pk, index);
+        if (again) {
+            pk->own[i] = (OperandObject *)NEW_REF(again);
+            continue;
+        }
         if (!(pk->own[i] = cudago_operand(pk->args[index], OPERAND_KERNEL, cudago_parameter_name(index)))) return -1;
         pk->own[i]->index = index;
     }
@@ -50,23 +68,25 @@ static PyObject *converted(const cudago_param *p, const uint8_t *at) {
     return PyBytes_FromStringAndSize((const char *)at, (Py_ssize_t)p->size);
 }
 
-static PyObject *recorded(packing *pk, int index) {
+PyObject *cudago_pack_recorded(packing *pk, int index) {
     PyObject *arg = pk->args[index], *operand = operand_at(pk, index);
     if (operand) return operand;
     if (arg == Py_None || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyBytes_CheckExact(arg)) return NEW_REF(arg);
     return converted(&pk->k->params[index], pk->values + pk->k->params[index].offset);
 }
 
+int cudago_pack_operands(packing *pk) { return cudago_lent_own(pk) || make_own(pk) ? -1 : 0; }
+
 int cudago_pack_own(packing *pk, PyObject *config) {
     if (pk->record) return 0;
-    if (cudago_lent_own(pk) || make_own(pk)) return -1;
+    if (cudago_pack_operands(pk)) return -1;
     PyObject *record = PyTuple_New(2 + pk->k->n);
     if (!record || PyTuple_SetItem(record, 0, NEW_REF(pk->kernel)) || PyTuple_SetItem(record, 1, NEW_REF(config))) {
         Py_XDECREF(record);
         return -1;
     }
     for (int i = 0; i < pk->k->n; i++) {
-        PyObject *item = recorded(pk, i);
+        PyObject *item = cudago_pack_recorded(pk, i);
         if (item && !PyTuple_SetItem(record, 2 + i, item)) continue;
         Py_DECREF(record);
         return -1;

@@ -337,6 +337,7 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, pointer, to);
+    if (cudago_is(arg, CLS_ARRAY)) return cudago_pack_memory(pk, p, arg, to); /* which says that it has no address */
     return pack_object(pk, p, arg, to);
 }
 
@@ -354,8 +355,7 @@ static int wrong_count(KernelObject *kernel, int want, Py_ssize_t got) {
     return -1;
 }
 
-int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values) {
-    if (n != k->n) return wrong_count(kernel, k->n, n);
+static void begin(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, uint8_t *values) {
     pk->kernel = kernel; /* field by field: the arrays are filled only as far as they are used */
     pk->k = k;
     pk->args = args;
@@ -363,13 +363,33 @@ int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *c
     pk->keep = NULL;
     pk->own = NULL;
     pk->record = NULL;
+    pk->like = NULL;
     pk->natives = pk->n_theirs = pk->n_lent = pk->n_kept = pk->ran = 0;
-    for (pk->index = 0; pk->index < k->n; pk->index++) {
-        const cudago_param *p = &k->params[pk->index];
-        pk->params[pk->index] = values + p->offset;
-        if (!pack_one(pk, p, args[pk->index], values + p->offset)) continue;
-        cudago_pack_free(pk);
-        return -1;
+}
+
+/* The parameter pk->index. */
+static inline int pack_at(packing *pk) {
+    const cudago_param *p = &pk->k->params[pk->index];
+    pk->params[pk->index] = pk->values + p->offset;
+    if (!pack_one(pk, p, pk->args[pk->index], pk->values + p->offset)) return 0;
+    cudago_pack_free(pk);
+    return -1;
+}
+
+int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values) {
+    if (n != k->n) return wrong_count(kernel, k->n, n);
+    begin(pk, kernel, k, args, values);
+    for (pk->index = 0; pk->index < k->n; pk->index++)
+        if (pack_at(pk)) return -1;
+    return 0;
+}
+
+int cudago_pack_some(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, const uint16_t *which, int n,
+                     uint8_t *values) {
+    begin(pk, kernel, k, args, values);
+    for (int i = 0; i < n; i++) {
+        pk->index = which[i];
+        if (pack_at(pk)) return -1;
     }
     return 0;
 }
@@ -462,7 +482,7 @@ void cudago_pack_free(packing *pk) {
     if (pk->n_lent) cudago_lent_free(pk);
     Py_CLEAR(pk->keep);
     for (int i = 0; pk->own && i < pk->natives; i++) Py_XDECREF(pk->own[i]);
-    free(pk->own);
+    if (pk->own != pk->few_own) free(pk->own);
     pk->own = NULL;
     Py_CLEAR(pk->record);
 }

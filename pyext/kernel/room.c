@@ -10,6 +10,7 @@ static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL | METH_KEYWORDS, DOC_LAUNCH},
     {"_copy_batch", METHOD(cudago_copy_batch), METH_FASTCALL, NULL},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
+    {"_signal", METHOD(cudago_stream_signal), METH_FASTCALL, NULL},
     {"_memop", METHOD(cudago_stream_memop), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},
     {"_link", cudago_link, METH_VARARGS, NULL},
@@ -20,6 +21,8 @@ static PyMethodDef functions[] = {
     {"_kernel_new", cudago_kernel_new, METH_VARARGS, NULL},
     {"_config_new", cudago_config_new, METH_VARARGS, NULL},
     {"_tensor_map_new", cudago_tensor_map_new, METH_VARARGS, NULL},
+    {"_array_texture_new", cudago_array_texture_new, METH_VARARGS, NULL},
+    {"_surface_new", cudago_surface_new, METH_VARARGS, NULL},
     {"_texture_new", cudago_texture_new, METH_VARARGS, NULL},
     {0},
 };

@@ -46,7 +46,7 @@ static void release_adopted(cudago_cell *cell) {
 }
 
 static QUIET cudago_cell *adopt_now(StreamObject *stream, adopted_cell *c, int visible, uint64_t ptr, uint64_t size, PyObject *owner) {
-    cudago_stream *s = cudago_stream_now(stream);
+    cudago_stream *s = cudago_stream_to_hold(stream);
     if (!s) return NULL;
     cudago_cell_init(&c->pool.cell, CUDAGO_CELL_POOL, release_adopted);
     c->owner = NEW_REF(owner);

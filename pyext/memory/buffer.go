@@ -101,15 +101,19 @@ func cudagoBufferRelease(id C.uint64_t) {
 //
 //export cudagoVirtualRelease
 func cudagoVirtualRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
-	b, ok := buffers.Take(uint64(id))
-	if !ok {
-		return
+	if b, ok := buffers.Take(uint64(id)); ok {
+		afterUses(on, others, positions, n, b.CloseIdle)
 	}
+}
+
+// afterUses has the reaper release what work in streams uses, once what is in
+// its own stream now has ended, and the others have come to the positions.
+func afterUses(on C.uint64_t, others, positions *C.uint64_t, n C.int, release func() error) {
 	var left atomic.Int64
 	left.Store(int64(n) + 1)
 	one := func() {
 		if left.Add(-1) == 0 {
-			border.Reaper.Add(border.Once(b.CloseIdle))
+			border.Reaper.Add(border.Once(release))
 		}
 	}
 	if !stream.AfterAll(uint64(on), one) {

@@ -35,7 +35,8 @@ static QUIET cudago_pool_cell *exportable(BufferObject *buffer, cudago_span *b) 
     cudago_pool_cell *c = (cudago_pool_cell *)b->cell;
     if (b->cell->flags & CUDAGO_CELL_IMPORTED)
         return PyErr_SetString(PyExc_ValueError, "the memory is imported: only the process that allocated it can share it"), NULL;
-    if (b->cell->kind != CUDAGO_CELL_POOL || !c->held || !b->cell->ptr)
+    int pooled = b->cell->kind == CUDAGO_CELL_POOL || b->cell->flags & CUDAGO_CELL_POOLED;
+    if (!pooled || !c->held || !b->cell->ptr)
         return PyErr_SetString(PyExc_ValueError, "only memory of a pool with ipc_enabled can be shared with other processes"), NULL;
     return c;
 }
@@ -66,10 +67,14 @@ PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer) {
 
 /* What importing needs, looked at after everything that runs Python. */
 static QUIET cudago_stream *may_import(ResourceObject *self, StreamObject *stream) {
-    cudago_stream *s = cudago_stream_now(stream);
+    cudago_stream *s = cudago_stream_to_hold(stream);
     if (!s || !cudago_resource_now(self)) return NULL;
-    if (self->device != stream->device)
-        return PyErr_Format(PyExc_ValueError, "the memory is on device %d, the stream on device %d", self->device, stream->device), NULL;
+    if (self->home != stream->device)
+        return PyErr_Format(PyExc_ValueError,
+                            self->device < 0 ? "the memory is ordered by streams of device %d, the stream is on device %d"
+                                             : "the memory is on device %d, the stream on device %d",
+                            self->home, stream->device),
+               NULL;
     int capturing = cudago_capturing(s);
     if (!capturing) return s;
     if (capturing > 0)
@@ -99,9 +104,10 @@ static cudago_cell *import_cell(ResourceObject *self, cudago_shared *e, StreamOb
     cudago_stream_retain(s); /* it may be closed while the GIL is released */
     c->id = import_away(self, e, s, &ptr);
     if (c->id) {
-        cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, cudago_virtual_cell_release);
+        cudago_cell_init(&c->pool.cell, self->space ? CUDAGO_CELL_PINNED : CUDAGO_CELL_DEVICE, cudago_virtual_cell_release);
         c->pool.resource = self->id;
-        cudago_pool_cell_fill(&c->pool, self->device, self->host_visible, ptr, e->size, s);
+        cudago_pool_cell_fill(&c->pool, self->home, self->host_visible && !self->space, ptr, e->size, s);
+        if (self->space) cudago_pooled_cell_fill(self, &c->pool);
         c->pool.cell.flags |= CUDAGO_CELL_IMPORTED;
     } else {
         free(c);

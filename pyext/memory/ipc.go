@@ -18,13 +18,17 @@ import (
 	"github.com/cudago/cudago/pyext/stream"
 )
 
-// cudagoResourceImported makes a resource over another process's pool, and leaves
-// the descriptors open.
+// cudagoResourceImported makes a resource over another process's pool, of device
+// memory unless pinned is not 0, and leaves the descriptors open.
 //
 //export cudagoResourceImported
-func cudagoResourceImported(ordinal C.int32_t, pool, leases C.int, st *C.cudago_status) C.uint64_t {
+func cudagoResourceImported(ordinal C.int32_t, pinned, pool, leases C.int, st *C.cudago_status) C.uint64_t {
+	kind := cuda.DeviceMemory
+	if pinned != 0 {
+		kind = cuda.PinnedMemory
+	}
 	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
-		mr, err := cuda.ImportPool(dev, int(pool), int(leases))
+		mr, err := cuda.ImportPool(dev, kind, int(pool), int(leases))
 		return resource{MemoryResource: mr}, err
 	})
 }

@@ -55,6 +55,7 @@ enum { TALLY_PINNED,
        TALLY_REGISTERED, /* page-locked where it is */
        TALLY_MANAGED,
        TALLY_VIRTUAL,
+       TALLY_ARRAY,
        TALLIES };
 QUIET void cudago_tally_add(int kind, int64_t count, int64_t bytes);
 PyObject *cudago_tallies(PyObject *module, PyObject *reset);
@@ -106,11 +107,16 @@ enum { CUDAGO_CELL_POOLED = 1u << 18 };
 
 /* Fills in a new cell, which retains the stream; visible as cudagoHostVisible says. */
 QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, int visible, uint64_t ptr, uint64_t size, cudago_stream *s);
-/* Makes the memory's own stream wait for its uses on others: 0 if that must be tried later, see resource.c. It may wait for
+/* Makes it memory of a pool that the host can read, which the resource says: CUDAGO_CELL_POOLED. */
+QUIET cudago_cell *cudago_pooled_cell_fill(ResourceObject *self, cudago_pool_cell *c);
+/* Makes the memory's own stream wait for its uses on others: 0 if that must be tried later, see release.c. It may wait for
  * a callback if may_stick says so. */
 QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r);
 QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c);
 QUIET void cudago_pool_cell_forget(cudago_pool_cell *c); /* lets go of the stream, and frees the struct */
+void cudago_release_pool(cudago_cell *cell);             /* release functions of cells: release.c */
+void cudago_release_virtual(cudago_cell *cell);
+void cudago_release_go(cudago_cell *cell);
 QUIET void cudago_put_off(cudago_cell *cell);            /* a later drain calls its release function again */
 
 typedef struct {
@@ -150,6 +156,29 @@ typedef struct {
 } cudago_virtual_cell;
 
 void cudago_virtual_cell_release(cudago_cell *cell);
+/* The same for what another function of Go's releases, after the uses of the cell. */
+typedef void cudago_releaser(uint64_t id, uint64_t stream, uint64_t *others, uint64_t *positions, int n);
+void cudago_idle_release(cudago_virtual_cell *c, cudago_releaser *go);
+
+/* array.c: memory without an address, whose cell is a cudago_virtual_cell. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    cudago_cell *cell; /* NULL once closed */
+    PyObject *facts;   /* what it is, a tuple for the Python face */
+    uint64_t handle;   /* the CUarray */
+    uint64_t nbytes;   /* of all elements */
+    int32_t device;
+} ArrayObject;
+
+/* What cuArray3DCreate is told. */
+typedef struct {
+    uint32_t format, channels;
+    uint64_t width, height, depth;
+    int layered, surfaces;
+} cudago_sizes;
+PyObject *cudago_array_new(PyObject *module, PyObject *args);
+extern PyType_Spec cudago_array_spec;
 
 /* A cuda.PointerExport. */
 #define CUDAGO_POOL_ID 16
@@ -161,9 +190,12 @@ typedef struct {
 } cudago_shared;
 
 /* Memory that processes share: ipc.c. An exported allocation is freed after those who imported it have let go. An imported
- * one is a cudago_virtual_cell that does not grow, though it is memory of a pool. */
+ * one is a cudago_virtual_cell that does not grow, though it is memory of a pool; also if the host can read it. */
 enum { CUDAGO_CELL_EXPORTED = 1u << 19,
        CUDAGO_CELL_IMPORTED = 1u << 20 };
+
+/* Memory of another API: external.c. A cudago_virtual_cell that does not grow, and that only its own device reaches. */
+enum { CUDAGO_CELL_EXTERNAL = 1u << 21 };
 
 /* Is the cell a cudago_pool_cell, or does it begin like one? Then it has a stream. */
 static inline QUIET int cudago_cell_has_stream(const cudago_cell *cell) {
@@ -316,5 +348,6 @@ PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */
-extern PyType_Spec cudago_device_spec, cudago_resource_spec, cudago_buffer_spec, cudago_pointer_spec;
+PyObject *cudago_external_import(PyObject *module, PyObject *const *args, Py_ssize_t n);
+extern PyType_Spec cudago_device_spec, cudago_resource_spec, cudago_buffer_spec, cudago_pointer_spec, cudago_external_spec;
 int cudago_memory_room(PyObject *module); /* -1 with an exception */

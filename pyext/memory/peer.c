@@ -9,6 +9,7 @@
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
     if (owner < 0 || owner == device) return 1;
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
+    if (cell && cell->flags & CUDAGO_CELL_EXTERNAL) return 0;
     if (cell && cell->kind == CUDAGO_CELL_GRAPH && !(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
     cudago_status st = {0};
     uint64_t resource = cell && cudago_cell_has_stream(cell) ? ((const cudago_pool_cell *)cell)->resource : 0;

@@ -8,143 +8,6 @@
 
 /* --- allocations -------------------------------------------------------------------------------------------- */
 
-static cudago_cell *put_off; /* waits for a capture or a reset to end; guarded by the GIL */
-
-QUIET void cudago_put_off(cudago_cell *cell) {
-    cell->next = put_off;
-    put_off = cell;
-}
-
-/* Makes the memory's own stream wait for its uses on others. 0 if the memory cannot be given back now: a free in a
- * stream that is capturing would become a node of its graph, and a use in a stream that is capturing cannot be waited
- * for. If a failed call is the reason, *r is its code. */
-QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r) {
-    if (cudago_capture_open(c->stream, r) || *r) return 0;
-    cudago_use *use = cudago_uses_at(&c->uses);
-    for (uint32_t i = 0; i < c->uses.n; i++)
-        if (cudago_join_or_later(c->stream, use[i].clock, use[i].position, r)) return 0;
-    return 1;
-}
-
-/* Stream-ordered memory is freed on the stream it was allocated on. A free can happen while somebody captures, even in
- * this thread: switching to the relaxed mode keeps it from invalidating that capture. 0 if it must be tried later. A
- * free that failed must not be: the driver may have made it and reported an earlier error. */
-static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
-    int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    int pushed;
-    if (!cudago_pool_cell_joined(c, r)) return 0;
-    /* The per-thread stream is a different one in each thread, and a release may run in any thread; the legacy stream
-     * waits for them all. */
-    uintptr_t stream = c->stream->h == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : c->stream->h;
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
-    *r = cudago_ctx_enter(c->stream->ctx, &pushed);
-    int done = !*r || cudago_result_persists(*r);
-    if (!*r) *r = cu.cuMemFreeAsync(c->cell.ptr, stream);
-    cudago_ctx_leave(pushed);
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
-    return done;
-}
-
-QUIET void cudago_pool_cell_forget(cudago_pool_cell *c) {
-    if (!cudago_forked) cudago_uses_free(&c->uses);
-    if (!cudago_forked) cudago_stream_release(c->stream);
-    if (c->held && !cudago_forked) cudago_pool_let_go(c->held);
-    if (c->cell.flags & CUDAGO_CELL_POOLED) cudago_host_allocations[c->home]--;
-    free(c);
-}
-
-/* Nobody else knows the cell any more, so the GIL can be released; no capture of its stream begins meanwhile. */
-static int free_away(cudago_pool_cell *c, int32_t *r) {
-    cudago_leave l = cudago_gil_leave(c->stream);
-    int done = free_now(c, r);
-    cudago_gil_back(&l, 1);
-    cudago_leave_end(&l);
-    return done;
-}
-
-/* What a reset or the end of the process has taken is not given back. */
-static QUIET int is_gone(const cudago_pool_cell *c) {
-    return !c->cell.ptr || cudago_forked || cudago_closed ||
-           (cudago_stream_lost(c->stream) && !cudago_resetting(c->stream->device));
-}
-/* Is there a use on another stream to be joined? */
-static QUIET int has_to_join(cudago_pool_cell *c) {
-    cudago_use *use = cudago_uses_at(&c->uses);
-    for (uint32_t i = 0; i < c->uses.n; i++)
-        if (use[i].clock != c->stream->clock && cudago_pending(use[i].clock, use[i].position)) return 1;
-    return 0;
-}
-/* May a call of the release wait for a thread that waits for a callback? See cudago_step_aside. Without a thread of ours
- * in the driver only one of another library can be stuck: a free waits for it in a stream that both have, a join in any. */
-QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c) {
-    if (!cudago_callbacks_alive) return 0;
-    return cudago_exclusive || cudago_queues_busy() || c->stream->foreign || c->stream->clock->exposed || has_to_join(c);
-}
-static int free_or_later(cudago_pool_cell *c, int32_t *r) {
-    if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
-    if (c->held && !cudago_pool_may_free_on(c->held, c->stream->id)) c->held->holders++; /* the pool is never destroyed */
-    return cudago_pool_cell_may_stick(c) ? free_away(c, r) : free_now(c, r);
-}
-
-/* Another process has imported the memory: it must free it first. Nothing tells when it has, so each drain asks. */
-static QUIET int is_lent(const cudago_pool_cell *c) {
-    if (!(c->cell.flags & CUDAGO_CELL_EXPORTED) || cudagoMayFree(c->resource, c->cell.ptr)) return 0;
-    atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
-    return 1;
-}
-static void release_pool(cudago_cell *cell) {
-    cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    int32_t r = 0;
-    if (!is_gone(c) && is_lent(c)) {
-        cudago_put_off(cell);
-        return;
-    }
-    if (!is_gone(c) && !free_or_later(c, &r)) {
-        cudago_put_off(cell);
-        /* Drain soon: nothing else triggers a retry. */
-        if (r) atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
-        return;
-    }
-    if (r) cudago_warn_result("cuMemFreeAsync", r);
-    cudago_pool_cell_forget(c);
-}
-
-/* Unmapping is not stream-ordered, so Go waits for the uses and for everything that is in its own stream now. */
-void cudago_virtual_cell_release(cudago_cell *cell) {
-    cudago_virtual_cell *c = (cudago_virtual_cell *)cell;
-    if (!cudago_forked && c->id) {
-        cudago_use *use = cudago_uses_at(&c->pool.uses);
-        uint32_t n = c->pool.uses.n;
-        uint64_t ids[n + 1], positions[n + 1];
-        for (uint32_t i = 0; i < n; i++) ids[i] = use[i].clock->id, positions[i] = use[i].position;
-        cudagoVirtualRelease(c->id, c->pool.stream->id, ids, positions, (int)n);
-    }
-    cudago_pool_cell_forget(&c->pool);
-}
-static void release_virtual(cudago_cell *cell) {
-    cudago_tally_add(TALLY_VIRTUAL, -1, -(int64_t)cell->size);
-    cudago_virtual_cell_release(cell);
-}
-
-/* With the GIL. Our captures begin under it, so none can begin between the check and the free. */
-void cudago_free_put_off(void) {
-    cudago_cell *cell = put_off, *next;
-    put_off = NULL;
-    for (; cell; cell = next) {
-        next = cell->next;
-        cell->release(cell);
-    }
-}
-
-/* Memory that Go releases: pinned, managed. */
-static void release_go(cudago_cell *cell) {
-    cudago_go_cell *c = (cudago_go_cell *)cell;
-    cudago_tally_add(cell->kind == CUDAGO_CELL_MANAGED ? TALLY_MANAGED : TALLY_PINNED, -1, -(int64_t)cell->size);
-    if (!cudago_forked) cudagoBufferRelease(c->id);
-    cudago_host_allocations[c->device]--;
-    free(c);
-}
-
 QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, int visible, uint64_t ptr, uint64_t size, cudago_stream *s) {
     c->cell.device_type = kDLCUDA;
     c->cell.device_id = c->cell.ordinal = device;
@@ -179,7 +42,7 @@ QUIET uint64_t cudago_resource_now(ResourceObject *self) {
 
 /* The check before an allocation, made after all arguments have been evaluated. */
 static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *stream) {
-    cudago_stream *s = cudago_stream_now(stream);
+    cudago_stream *s = cudago_stream_to_hold(stream);
     return s && cudago_resource_now(self) ? s : NULL;
 }
 
@@ -193,7 +56,7 @@ static QUIET cudago_pool_cell *pool_cell(void) {
 }
 
 /* Memory that the host can read: at its own address, on both drivers. */
-static QUIET cudago_cell *make_pooled(ResourceObject *self, cudago_pool_cell *c) {
+QUIET cudago_cell *cudago_pooled_cell_fill(ResourceObject *self, cudago_pool_cell *c) {
     int managed = self->space == SPACE_MANAGED;
     c->cell.flags |= CUDAGO_CELL_POOLED;
     c->home = self->home;
@@ -239,9 +102,9 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
     }
     uint32_t kind = self->space == SPACE_MANAGED ? CUDAGO_CELL_MANAGED : self->space ? CUDAGO_CELL_PINNED
                                                                                      : CUDAGO_CELL_POOL;
-    cudago_cell_init(&c->cell, kind, release_pool);
+    cudago_cell_init(&c->cell, kind, cudago_release_pool);
     device_cell(self, c, ptr, size, s);
-    return self->space ? make_pooled(self, c) : &c->cell;
+    return self->space ? cudago_pooled_cell_fill(self, c) : &c->cell;
 }
 
 /* Makes a cuda.Buffer of size bytes; returns 0 if there is none, with an exception unless size is 0. */
@@ -281,7 +144,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
         free(c);
         c = NULL;
     } else {
-        cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, release_virtual);
+        cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, cudago_release_virtual);
         device_cell(self, &c->pool, ptr, size, s);
         cudago_tally_add(TALLY_VIRTUAL, 1, (int64_t)size);
     }
@@ -293,7 +156,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
  * held. */
 static QUIET int may_allocate_go(ResourceObject *self, StreamObject *stream, cudago_stream **s) {
     if (!cudago_resource_now(self)) return -1;
-    if (stream && !(*s = cudago_stream_now(stream))) return -1;
+    if (stream && !(*s = cudago_stream_to_hold(stream))) return -1;
     if (*s) cudago_stream_retain(*s);
     return 0;
 }
@@ -310,7 +173,7 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
         return NULL;
     }
     int managed = self->kind == RESOURCE_MANAGED;
-    cudago_cell_init(&c->cell, managed ? CUDAGO_CELL_MANAGED : CUDAGO_CELL_PINNED, release_go);
+    cudago_cell_init(&c->cell, managed ? CUDAGO_CELL_MANAGED : CUDAGO_CELL_PINNED, cudago_release_go);
     c->id = id;
     c->device = self->home;
     cudago_host_allocations[self->home]++;

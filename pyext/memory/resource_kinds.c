@@ -99,33 +99,35 @@ PyObject *cudago_resource_pool(PyObject *module, PyObject *args) {
     return making_end(&m);
 }
 
-/* _resource_imported(cls, device, pool, leases): from two file descriptors; leases -1 means that there are none */
+/* _resource_imported(cls, device, pinned, pool, leases): from two file descriptors; leases -1 means that there are none */
 PyObject *cudago_resource_imported(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
     making m = {.kind = RESOURCE_IMPORTED};
     PyObject *device;
-    int pool, leases;
-    if (!PyArg_ParseTuple(args, "OOii", &m.cls, &device, &pool, &leases) || making_begin(&m, device)) return NULL;
+    int pinned, pool, leases;
+    if (!PyArg_ParseTuple(args, "OOpii", &m.cls, &device, &pinned, &pool, &leases) || making_begin(&m, device)) return NULL;
+    if (pinned) m.space = SPACE_PINNED, m.device = -1;
     Py_BEGIN_ALLOW_THREADS
-    m.id = cudagoResourceImported(m.home, pool, leases, &m.st);
+    m.id = cudagoResourceImported(m.home, pinned, pool, leases, &m.st);
     Py_END_ALLOW_THREADS
     return making_end(&m);
 }
 
-/* _resource_host_pool(cls, device, release_threshold, max_size, managed, numa): numa is -1 for any node */
+/* _resource_host_pool(cls, device, release_threshold, max_size, managed, numa, shared): numa is -1 for any node */
 PyObject *cudago_resource_host_pool(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
     making m = {.kind = RESOURCE_POOL};
     PyObject *device;
     long long threshold, max_size;
-    int managed, numa;
-    if (!PyArg_ParseTuple(args, "OOLLpi", &m.cls, &device, &threshold, &max_size, &managed, &numa) || making_begin(&m, device)) return NULL;
+    int managed, numa, shared;
+    if (!PyArg_ParseTuple(args, "OOLLpip", &m.cls, &device, &threshold, &max_size, &managed, &numa, &shared) ||
+        making_begin(&m, device)) return NULL;
     m.space = managed ? SPACE_MANAGED : SPACE_PINNED;
     if (!managed) m.device = -1;
     Py_BEGIN_ALLOW_THREADS
-    m.id = cudagoResourceHostPool(m.home, (uint64_t)threshold, (uint64_t)max_size, managed, numa, &m.pool, &m.st);
+    m.id = cudagoResourceHostPool(m.home, (uint64_t)threshold, (uint64_t)max_size, managed, numa, shared, &m.pool, &m.st);
     Py_END_ALLOW_THREADS
     return making_end(&m);
 }

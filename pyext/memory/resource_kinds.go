@@ -57,15 +57,15 @@ func cudagoResourcePool(ordinal C.int32_t, threshold, maxSize C.uint64_t, shared
 }
 
 // cudagoResourceHostPool makes a pool of pinned or of managed memory; numa -1
-// means any node.
+// means any node. One of pinned memory is for sharing if shared is not 0.
 //
 //export cudagoResourceHostPool
 func cudagoResourceHostPool(
-	ordinal C.int32_t, threshold, maxSize C.uint64_t, managed, numa C.int, pool *C.uintptr_t, st *C.cudago_status,
+	ordinal C.int32_t, threshold, maxSize C.uint64_t, managed, numa, shared C.int, pool *C.uintptr_t, st *C.cudago_status,
 ) C.uint64_t {
 	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
 		keep := uint64(threshold)
-		o := cuda.PoolOptions{MaxSize: uint64(maxSize), ReleaseThreshold: &keep}
+		o := cuda.PoolOptions{MaxSize: uint64(maxSize), ReleaseThreshold: &keep, Shareable: shared != 0}
 		if managed != 0 {
 			return overPool(pool)(cuda.NewManagedPool(dev, o))
 		}

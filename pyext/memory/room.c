@@ -7,6 +7,7 @@
 /* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
+    {"_array_new", cudago_array_new, METH_VARARGS, NULL},
     {"_buffer_adopt", METHOD(cudago_buffer_adopt), METH_FASTCALL, NULL},
     {"_buffer_export", METHOD(cudago_buffer_export), METH_O, NULL},
     {"_buffer_import", cudago_buffer_import, METH_VARARGS, NULL},
@@ -14,6 +15,7 @@ static PyMethodDef functions[] = {
     {"_set_allocated", cudago_set_allocated, METH_O, NULL},
     {"_device_new", cudago_device_new, METH_O, NULL},
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
+    {"_external_import", METHOD(cudago_external_import), METH_FASTCALL, NULL},
     {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},
     {"_pool_export", METHOD(cudago_pool_export), METH_O, NULL},
     {"_prefetch_batch", METHOD(cudago_prefetch_batch), METH_FASTCALL, NULL},
@@ -33,6 +35,8 @@ int cudago_memory_room(PyObject *module) {
     if (cudago_add_type(module, CLS_DEVICE, &cudago_device_spec) ||
         cudago_add_type(module, CLS_RESOURCE, &cudago_resource_spec) ||
         cudago_add_type(module, CLS_BUFFER, &cudago_buffer_spec) ||
-        cudago_add_type(module, CLS_POINTER, &cudago_pointer_spec)) return -1;
+        cudago_add_type(module, CLS_POINTER, &cudago_pointer_spec) ||
+        cudago_add_type(module, CLS_EXTERNAL, &cudago_external_spec) ||
+        cudago_add_type(module, CLS_ARRAY, &cudago_array_spec)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

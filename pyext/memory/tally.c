@@ -21,7 +21,7 @@ QUIET void cudago_tally_add(int kind, int64_t count, int64_t bytes) {
 PyObject *cudago_tallies(PyObject *module, PyObject *reset) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    static const char *const names[] = {"pinned", "registered", "managed", "virtual"};
+    static const char *const names[] = {"pinned", "registered", "managed", "virtual", "array"};
     int again = PyObject_IsTrue(reset);
     PyObject *list = again < 0 ? NULL : PyList_New(0);
     for (int i = 0; list && i < TALLIES; i++) {

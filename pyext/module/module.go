@@ -47,10 +47,14 @@ func liveObjects() map[string]int {
 	}
 	add("Stream", stream.Open())
 	add("Event", stream.Events.Len())
+	add("ExternalMemory", memory.Externals.Len())
+	add("ExternalSemaphore", stream.Semaphores.Len())
 	add("GreenContext", stream.Greens.Len())
 	add("ObjectCode", kernel.Codes.Len())
 	add("MemoryResource", memory.OwnResources())
-	add("Buffer", liveCells())
+	arrays := memory.Arrays.Len()
+	add("OpaqueArray", arrays)
+	add("Buffer", max(liveCells()-arrays, 0)) // an array has a cell too, but not at the same moment
 	add("Finalizer", finalizer.Live())
 	for kind, n := range graph.Live() {
 		if kind != "Bundle" {

@@ -13,7 +13,8 @@
  * Those who add have the GIL, and the reaper has not. So an adder takes the batch out, and the reaper, which takes it for
  * good, finds none there meanwhile and comes again. */
 
-enum { FEWEST = 16 };
+enum { FEWEST = 16,
+       RECENT = 16 };
 
 /* A batch with room for n more: b, or its contents in a new one. NULL: no memory, and b is as it was. */
 static QUIET cudago_batch *with_room(cudago_batch *b, size_t n) {
@@ -21,12 +22,30 @@ static QUIET cudago_batch *with_room(cudago_batch *b, size_t n) {
     size_t had = b ? b->n : 0, cap = had + n < FEWEST ? FEWEST : 2 * (had + n);
     cudago_batch *more = malloc(sizeof *more + cap * sizeof *more->refs);
     if (!more) return NULL;
-    more->n = had;
+    *more = b ? *b : (cudago_batch){0};
     more->cap = cap;
-    more->position = b ? b->position : 0;
     if (had) memcpy(more->refs, b->refs, had * sizeof *b->refs);
     free(b);
     return more;
+}
+
+/* Loops queue work with the same objects again and again: are they among the latest? */
+static QUIET int has(const cudago_batch *b, const uintptr_t *refs, size_t n) {
+    size_t first = b->n > RECENT ? b->n - RECENT : 0;
+    for (size_t i = b->n; i >= first + n; i--)
+        if (!memcmp(b->refs + i - n, refs, n * sizeof *refs)) return 1;
+    return 0;
+}
+
+/* Nothing runs when a reference is dropped that the batch has too. */
+static QUIET void add(cudago_batch *b, uint64_t position, uintptr_t *refs, size_t n) {
+    if (position > b->position) b->position = position;
+    if (has(b, refs, n)) {
+        cudago_drop_references(refs, n);
+        return;
+    }
+    memcpy(b->refs + b->n, refs, n * sizeof *refs);
+    b->n += n;
 }
 
 /* Puts the batch back, and has the reaper look after it unless it does so already. */
@@ -35,25 +54,33 @@ static QUIET void put_back(cudago_stream *s, cudago_batch *b) {
     if (!atomic_load(&s->watched) && !atomic_exchange(&s->watched, 1)) cudagoKeepWatch(s->id);
 }
 
+/* Records the batch's event behind all that is queued. 0 if it could not. */
+static QUIET int cover(cudago_stream *s, cudago_batch *b) {
+    if (cudago_callbacks_alive || !b || (!b->event && !(b->event = cudagoKeepEvent(s->id)))) return 0;
+    if (cudago_maybe_capturing(s)) return 0;
+    uint64_t queued = atomic_load(&s->clock->queued);
+    int pushed;
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuEventRecord(b->event, s->h);
+    cudago_ctx_leave(pushed);
+    b->covered = r ? 0 : queued; /* after a failure it may stand nowhere */
+    return !r;
+}
+
 /* The reaper makes no marks in a stream whose handle others have, so this thread does. While callbacks are alive that needs
  * the GIL released: cudago_leave_end. */
-static QUIET void mark_exposed(cudago_stream *s) {
+static QUIET void mark_exposed(cudago_stream *s, cudago_batch *b) {
+    if (cover(s, b)) return;
     if (cudago_callbacks_alive) s->unmarked = 1;
     else cudagoLineProve(s->id);
 }
 
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n) {
     cudago_batch *old = atomic_exchange(&s->kept, NULL), *b = with_room(old, n);
-    if (b) {
-        memcpy(b->refs + b->n, refs, n * sizeof *refs);
-        b->n += n;
-        if (position > b->position) b->position = position;
-        put_back(s, b);
-    } else {
-        if (old) put_back(s, old);
-        cudagoKeepUntil(s->id, position, refs, (int)n);
-    }
-    if (s->clock->exposed) mark_exposed(s);
+    if (b) add(b, position, refs, n);
+    else cudagoKeepUntil(s->id, position, refs, (int)n);
+    if (s->clock->exposed) mark_exposed(s, b ? b : old);
+    if (b || old) put_back(s, b ? b : old);
 }
 
 void cudago_mark_kept(cudago_stream *s) {
@@ -74,6 +101,7 @@ void cudago_keep_drop(cudago_stream *s) {
         put_back(s, b);
         return;
     }
+    if (b->event) cudagoKeepEventOver(b->event);
     cudago_drop_references(b->refs, b->n);
     free(b);
 }

@@ -12,10 +12,12 @@ package stream
 import "C"
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
 )
@@ -54,7 +56,65 @@ func (w *watch) Step() (done bool, err error) {
 	if refs, pos := l.takeBatch(); refs != nil {
 		l.After(pos, func() { border.Drops.Put(refs...) })
 	}
-	return true, nil
+	return true, l.prepareEvent()
+}
+
+// prepareEvent sees to it that the next batch of an exposed stream has an event,
+// which a thread with the GIL must not create.
+func (t *Timeline) prepareEvent() error {
+	if t.block.clock.exposed == 0 {
+		return nil
+	}
+	c := t.Stream().Context()
+	e, err := c.TakeEvent(true)
+	if err == nil {
+		c.PutEvent(e)
+	}
+	return err
+}
+
+// covers are the events of open batches, which C records.
+var covers struct {
+	mu sync.Mutex
+	by map[uintptr]*cuda.Event // guarded by mu
+}
+
+// cudagoKeepEvent returns an event for an open batch of the stream, or 0 if none
+// is idle.
+//
+//export cudagoKeepEvent
+func cudagoKeepEvent(id C.uint64_t) C.uintptr_t {
+	l, err := Lines.Get(uint64(id))
+	if err != nil {
+		return 0
+	}
+	e, err := l.Stream().Context().TakeEvent(false)
+	if err != nil || e == nil {
+		return 0
+	}
+	covers.mu.Lock()
+	defer covers.mu.Unlock()
+	if covers.by == nil {
+		covers.by = map[uintptr]*cuda.Event{}
+	}
+	covers.by[e.Handle()] = e
+	return C.uintptr_t(e.Handle())
+}
+
+// cudagoKeepEventOver takes back the event of a batch whose work has ended.
+//
+//export cudagoKeepEventOver
+func cudagoKeepEventOver(handle C.uintptr_t) {
+	e := takeCover(handle)
+	e.Context().PutEvent(e)
+}
+
+func takeCover(handle C.uintptr_t) *cuda.Event {
+	covers.mu.Lock()
+	defer covers.mu.Unlock()
+	e := covers.by[uintptr(handle)]
+	delete(covers.by, uintptr(handle))
+	return e
 }
 
 // takeBatch takes the open batch; nil if there is none, or a
@@ -65,6 +125,9 @@ func (t *Timeline) takeBatch() (refs []uintptr, pos uint64) {
 		return nil, 0
 	}
 	defer C.free(unsafe.Pointer(b))
+	if b.event != 0 {
+		t.Behind(uint64(b.covered), takeCover(b.event))
+	}
 	return references((*C.uintptr_t)(unsafe.Add(unsafe.Pointer(b), C.sizeof_cudago_batch)), int(b.n)), uint64(b.position)
 }
 

@@ -57,12 +57,42 @@ QUIET uint64_t cudago_queued(cudago_stream *s) {
     return atomic_fetch_add_explicit(&s->clock->queued, 1, memory_order_release) + 1;
 }
 
+/* NVIDIA's driver makes cuGraphExecDestroy wait for a thread that is stuck in a launch, and whoever copies a graph waits for
+ * cuGraphExecDestroy (cuda.Driver.related), with the GIL: which a callback may need before the launch can go on. So
+ * executables are destroyed while no thread is away, and those that want to be wait meanwhile, which is short. */
+static _Atomic int64_t away;
+static _Atomic int32_t apart; /* set by the reaper alone */
+
+enum { APART_US = 20,
+       APART_TRIES = 10 };
+
+void cudago_away_begin(void) {
+    for (;;) {
+        atomic_fetch_add(&away, 1);
+        if (!atomic_load(&apart)) return;
+        atomic_fetch_sub(&away, 1);
+        while (atomic_load(&apart)) usleep(APART_US);
+    }
+}
+void cudago_away_end(void) { atomic_fetch_sub(&away, 1); }
+
+/* Threads that come and go all the time would leave no moment without one: so new ones wait a little. */
+int cudago_apart_begin(void) {
+    atomic_store(&apart, 1);
+    for (int i = 0; i < APART_TRIES && atomic_load(&away); i++) usleep(APART_US);
+    if (!atomic_load(&away)) return 1;
+    atomic_store(&apart, 0);
+    return 0;
+}
+void cudago_apart_end(void) { atomic_store(&apart, 0); }
+
 /* A foreign stream is marked before the GIL is taken back: taking it back may wait, and this thread must be the one to
  * make the mark. */
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
     cudago_stream *s = l->s;
     uint64_t position = 0;
     if (!result && s->foreign) position = cudagoLineMarked(s->id);
+    cudago_away_end();
     PyEval_RestoreThread(l->thread);
     if (!result && !s->foreign) position = cudago_queued(s);
     s->inside--;

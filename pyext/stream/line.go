@@ -45,6 +45,16 @@ func counter[T any](at *T) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Point
 
 var provenTotal = (*atomic.Int64)(unsafe.Pointer(C.cudago_proven_total_address()))
 
+// Executables are destroyed while no thread is in a launch without the GIL.
+func init() {
+	graph.DestroyApart(func(destroy func()) {
+		if C.cudago_apart_begin() != 0 {
+			defer C.cudago_apart_end()
+			destroy()
+		}
+	})
+}
+
 // OnLine calls do with a stream's line. The line exists as long as something of
 // it is pending or somebody holds the stream's block.
 func OnLine(id uint64, do func(*graph.Line)) {

@@ -86,6 +86,13 @@ PyObject *cudago_stream_object(cudago_stream *s, uint32_t generation, cudago_sta
     return (PyObject *)self;
 }
 
+/* Default streams are nobody's. */
+QUIET cudago_stream *cudago_stream_to_hold(StreamObject *o) {
+    cudago_stream *s = cudago_stream_now(o);
+    if (s && o->owner && !s->owner && s->h > CU_STREAM_PER_THREAD) s->owner = NEW_REF(o->owner);
+    return s;
+}
+
 int cudago_priority(PyObject *o, int32_t *priority) {
     int overflow;
     long v = PyLong_AsLongAndOverflow(o, &overflow);
@@ -220,122 +227,6 @@ static PyObject *stream_is_idle(StreamObject *self, void *unused) {
     return done_now(self, 1);
 }
 
-/* With the GIL released, as record_away. */
-static PyObject *wait_away(cudago_stream *s, uint64_t event) {
-    cudago_status st = {0};
-    uint64_t stream = s->id;
-    s->waits++;
-    cudago_leave l = cudago_gil_leave(s);
-    cudagoStreamWaitEvent(stream, event, &st);
-    cudago_gil_back(&l, 1);
-    cudago_leave_end(&l);
-    if (st.kind) return cudago_raise(&st), NULL;
-    Py_RETURN_NONE;
-}
-static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
-    cudago_stream *s = cudago_stream_now(self);
-    if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
-    EventObject *e = (EventObject *)event;
-    if (cudago_event_now(e)) return NULL;
-    if (cudago_callbacks_alive) return wait_away(s, e->id);
-    int pushed;
-    s->waits++;
-    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuStreamWaitEvent(s->h, e->h, 0);
-    cudago_ctx_leave(pushed);
-    if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
-    Py_RETURN_NONE;
-}
-/* Of another library: whether the handle is valid is for the caller to know. */
-static PyObject *wait_handle_away(cudago_stream *s, uintptr_t event) {
-    int pushed;
-    s->waits++;
-    cudago_leave l = cudago_gil_leave(s);
-    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuStreamWaitEvent(s->h, event, 0);
-    cudago_ctx_leave(pushed);
-    cudago_gil_back(&l, 1);
-    cudago_leave_end(&l);
-    if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
-    Py_RETURN_NONE;
-}
-static QUIET PyObject *wait_handle_now(StreamObject *self, uintptr_t event) {
-    cudago_stream *s = cudago_stream_now(self);
-    return s ? wait_handle_away(s, event) : NULL;
-}
-
-/* _wait_handle(CUevent): as _wait_event, for an event of another library. */
-static PyObject *stream_wait_handle(StreamObject *self, PyObject *handle) {
-    CUDAGO_ENTER(NULL);
-    unsigned long long event = PyLong_AsUnsignedLongLong(handle);
-    if (event == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
-    if (!event) return PyErr_SetString(PyExc_ValueError, "an event's handle is never 0"), NULL;
-    return wait_handle_now(self, (uintptr_t)event);
-}
-
-/* _wait_event(event): work queued on self from now on waits for the event. */
-static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
-    CUDAGO_ENTER(NULL);
-    return wait_event_now(self, event);
-}
-
-/* Records of one event that overlap may reach the driver in any order. So if one of them goes into a capture, the event
- * counts as captured: asking for the state of one that is would invalidate the capture. */
-static QUIET void recording_begins(EventObject *e, int capturing) {
-    e->recording++;
-    if (capturing) e->into_captures = 1;
-}
-static QUIET void recording_ends(EventObject *e, int recorded, int captured) {
-    if (recorded) e->captured = captured || e->into_captures;
-    if (!--e->recording) e->into_captures = 0;
-}
-
-/* With the GIL released: the driver may make the record wait for a thread that is stuck in a graph launch behind a Python
- * callback. Go keeps both handles valid for the call. */
-static PyObject *record_away(EventObject *e, uint64_t event, cudago_stream *s, int capturing) {
-    cudago_status st = {0};
-    uint64_t stream = s->id;
-    recording_begins(e, capturing);
-    cudago_leave l = cudago_gil_leave(s);
-    int captured = cudagoEventRecord(event, stream, &st);
-    cudago_gil_back(&l, 1);
-    cudago_leave_end(&l);
-    recording_ends(e, !st.kind, captured);
-    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF((PyObject *)e);
-}
-
-/* The driver would refuse an event of another device too, but its message helps nobody. An event that stands for a
- * place in a capture must not be queried: that would invalidate the capture. */
-static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
-    cudago_stream *s = cudago_stream_now(self);
-    if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
-    EventObject *e = (EventObject *)event;
-    if (cudago_event_now(e)) return NULL;
-    if (e->device != s->device)
-        return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
-    int pushed, capturing = cudago_capturing(s);
-    if (capturing < 0) return NULL;
-    if (cudago_callbacks_alive) return record_away(e, e->id, s, capturing);
-    if (capturing) { /* Go notes it: the event must not be destroyed while the capture is being ended */
-        cudago_status st = {0};
-        int captured = cudagoEventRecord(e->id, s->id, &st);
-        if (st.kind) return cudago_raise(&st), NULL;
-        e->captured = captured;
-        return NEW_REF(event);
-    }
-    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuEventRecord(e->h, s->h);
-    cudago_ctx_leave(pushed);
-    if (r) return cudago_raise_result("cuEventRecord", r), NULL;
-    e->captured = 0;
-    return NEW_REF(event);
-}
-/* _record(event): the hot call. */
-static PyObject *stream_record(StreamObject *self, PyObject *event) {
-    CUDAGO_ENTER(NULL);
-    return record_now(self, event);
-}
-
 static QUIET PyObject *is_capturing_now(StreamObject *self) {
     cudago_stream *s = cudago_stream_now(self);
     int capturing = s ? cudago_capturing(s) : -1;
@@ -430,9 +321,9 @@ static void stream_dealloc(StreamObject *self) {
 static PyMethodDef methods[] = {
     {"close", METHOD(stream_close), METH_NOARGS, DOC_STREAM_CLOSE},
     {"sync", METHOD(stream_sync), METH_NOARGS, DOC_STREAM_SYNC},
-    {"_wait_handle", METHOD(stream_wait_handle), METH_O, NULL},
-    {"_wait_event", METHOD(stream_wait_event), METH_O, NULL},
-    {"_record", METHOD(stream_record), METH_O, NULL},
+    {"_wait_handle", METHOD(cudago_stream_wait_handle), METH_O, NULL},
+    {"_wait_event", METHOD(cudago_stream_wait_event), METH_O, NULL},
+    {"record", METHOD(cudago_stream_record), METH_FASTCALL | METH_KEYWORDS, DOC_STREAM_RECORD},
     {"__cuda_stream__", METHOD(stream_cuda_stream), METH_NOARGS, DOC_STREAM_CUDA_STREAM},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(stream_exit), METH_FASTCALL, NULL},

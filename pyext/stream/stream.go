@@ -122,6 +122,9 @@ func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status)
 		}
 		s := c.WrapStream(uintptr(handle))
 		if !s.IsDefault() {
+			if b = takeIdle(c, uintptr(handle)); b != nil {
+				return nil
+			}
 			b, err = newStreamBlock(s, ordinal)
 			return err
 		}
@@ -172,17 +175,38 @@ func knownDefault(s *cuda.Stream, made *C.cudago_stream) *C.cudago_stream {
 func Open() int {
 	defaults.Lock()
 	defer defaults.Unlock()
-	return Streams.Len() - len(defaults.by)
+	idle.Lock()
+	defer idle.Unlock()
+	return Streams.Len() - len(defaults.by) - len(idle.blocks)
 }
 
 // cudagoStreamRelease takes over the last reference to a stream's block. Nobody
 // can queue work on the stream any more: once all its work has ended the reaper
-// destroys it, and a drain frees the block. It needs the GIL.
+// destroys it, and a drain frees the block. Of another library's stream the block
+// may be taken up again: see idle. It needs the GIL.
 //
 //export cudagoStreamRelease
 func cudagoStreamRelease(id C.uint64_t) {
-	s, ok := Streams.Take(uint64(id))
-	l, err := Lines.Get(uint64(id)) // stays in Lines: others look it up until all has ended
+	s, err := Streams.Get(uint64(id))
+	if err != nil {
+		return
+	}
+	l, err := Lines.Get(uint64(id))
+	if err != nil {
+		return
+	}
+	if owner := l.block.owner; owner != nil { // its end runs Python
+		l.block.owner = nil
+		border.Drops.Put(uintptr(unsafe.Pointer(owner)))
+	}
+	if b := keepIdle(s, l.block); b != nil {
+		endBlock(uint64(b.id))
+	}
+}
+
+func endBlock(id uint64) {
+	s, ok := Streams.Take(id)
+	l, err := Lines.Get(id) // stays in Lines: others look it up until all has ended
 	if !ok || err != nil {
 		return
 	}
@@ -191,7 +215,7 @@ func cudagoStreamRelease(id C.uint64_t) {
 		end = l.CloseUnmarked
 	}
 	end(func() error {
-		Lines.Take(uint64(id))
+		Lines.Take(id)
 		if refs, _ := l.takeBatch(); refs != nil { // nobody adds any more, and all work has ended
 			border.Drops.Put(refs...)
 		}
@@ -270,4 +294,5 @@ func cudagoDefaultStreamsForget(ordinal C.int32_t) {
 	for _, b := range lost {
 		C.cudago_stream_release(b)
 	}
+	forgetIdle(ordinal)
 }

@@ -52,6 +52,8 @@ QUIET void cudago_clock_release(cudago_clock *c); /* any thread */
 /* References that work in flight keeps: keep.c. */
 typedef struct {
     uint64_t position; /* of the latest work that uses them */
+    uint64_t covered;  /* up to here the event stands behind the work; 0: it has not been recorded */
+    uintptr_t event;   /* CUevent, which only users of the stream record; 0: none yet */
     size_t n, cap;
     uintptr_t refs[];
 } cudago_batch;
@@ -73,6 +75,7 @@ typedef struct cudago_stream {
     _Atomic int32_t watched;   /* the reaper looks after the open batch */
     _Atomic int32_t ended;     /* Go is done with it: cudago_streams_sweep frees it */
     _Atomic int64_t refs;      /* the Python object, allocations, calls under way */
+    PyObject *owner;           /* of another library's stream: kept while allocations hold the block. Guarded by the GIL */
     struct cudago_stream *next, *prev; /* all blocks; guarded by the GIL */
 } cudago_stream;
 
@@ -125,6 +128,9 @@ static inline QUIET cudago_stream *cudago_stream_now(StreamObject *o) {
     if (s && !cudago_stream_lost(s)) return s;
     return cudago_raise_no_stream(s), NULL;
 }
+
+/* The same for an allocation, which holds the block: it is given back in the stream, so the stream's owner stays too. */
+QUIET cudago_stream *cudago_stream_to_hold(StreamObject *o);
 
 /* Others are given the handle and may begin a capture on it unknown to us: the reaper leaves the stream alone from now
  * on. */
@@ -189,6 +195,13 @@ QUIET int cudago_keeps_gil(cudago_stream *s);
 /* The driver has accepted work into a stream of ours: returns its position. */
 QUIET uint64_t cudago_queued(cudago_stream *s);
 
+/* Around what a thread does in the driver without the GIL, where it may be stuck behind a full launch queue; and around what
+ * must not wait for such a thread, nor make one wait: 0 if there is one. Without the GIL. See line.c. */
+void cudago_away_begin(void);
+void cudago_away_end(void);
+int cudago_apart_begin(void);
+void cudago_apart_end(void);
+
 /* Goes around a driver call that releases the GIL. The caller must hold what the call uses and use it through locals
  * only: the wrappers may be closed meanwhile. On a foreign stream the end of the call makes a mark, on the same
  * thread. */
@@ -199,7 +212,9 @@ typedef struct {
 static inline cudago_leave cudago_gil_leave(cudago_stream *s) {
     s->inside++;
     cudago_stream_retain(s);
-    return (cudago_leave){s, PyEval_SaveThread()};
+    PyThreadState *t = PyEval_SaveThread();
+    cudago_away_begin();
+    return (cudago_leave){s, t};
 }
 enum { CUDAGO_NOT_CALLED = -1 }; /* no result of the driver */
 /* The position, if the driver accepted the work. The stream stays held. */
@@ -290,6 +305,27 @@ QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *ref
 cudago_batch *cudago_batch_take(cudago_stream *s); /* the open batch, now the caller's, or NULL. Any thread */
 void cudago_keep_drop(cudago_stream *s); /* drops the open batch if it is known to have ended; runs Python */
 
+/* --- semaphores of other APIs: semaphore.c ----------------------------------------------------------------------- */
+
+/* Unlike an event it must not be destroyed before the work that uses it has ended: so it knows its uses. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    uint64_t id;      /* Go's handle; 0 once closed */
+    uintptr_t h;      /* CUexternalSemaphore */
+    uint64_t closing; /* Go's handle, if it was closed while calls were inside */
+    uint32_t inside;  /* calls in the driver with it that released the GIL */
+    int32_t device, timeline;
+    uint32_t generation;
+    cudago_uses uses;
+} SemaphoreObject;
+QUIET int cudago_semaphore_now(const SemaphoreObject *self); /* -1 with ClosedError */
+/* The value of an operation: an int for a timeline, None otherwise. Runs Python; -1 with an exception. */
+int cudago_semaphore_value(const SemaphoreObject *self, PyObject *value, uint64_t *out);
+/* As cudago_cell_reserve and cudago_cell_note. The caller holds the object. */
+QUIET int cudago_semaphore_reserve(SemaphoreObject *self, cudago_stream *s);
+void cudago_semaphore_note(SemaphoreObject *self, cudago_stream *s, uint64_t position);
+
 /* Go functions for later rooms. */
 int cudagoStreamsOrder(int32_t ordinal, uintptr_t first, uintptr_t then, cudago_status *st);
 void cudagoProveExposed(void);
@@ -297,11 +333,15 @@ void cudagoDefaultStreamsForget(int32_t ordinal);
 
 /* --- what room.c adds to the module ------------------------------------------------------------------------------- */
 
+PyObject *cudago_stream_wait_handle(StreamObject *self, PyObject *handle); /* record.c */
+PyObject *cudago_stream_wait_event(StreamObject *self, PyObject *event);
+PyObject *cudago_stream_record(StreamObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_green_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_event_open(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n);
-extern PyType_Spec cudago_stream_spec, cudago_event_spec, cudago_green_spec;
+PyObject *cudago_semaphore_import(PyObject *module, PyObject *const *args, Py_ssize_t n);
+extern PyType_Spec cudago_stream_spec, cudago_event_spec, cudago_green_spec, cudago_semaphore_spec;
 int cudago_stream_room(PyObject *module); /* -1 with an exception */

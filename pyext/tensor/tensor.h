@@ -231,6 +231,17 @@ int cudago_storage_way(PyTypeObject *type); /* runs Python */
  * exception that ends the program. */
 int cudago_storage_keep(cudago_cell *c, const cudago_producer *p, PyObject *o);
 
+/* tensor_storage.c: where one of PyTorch's storages says where its memory is, and how much. Valid as long as the cell. */
+typedef struct {
+    const volatile uint64_t *data, *size; /* NULL: it is no such storage's memory, or not known */
+    uint64_t begin;                       /* what data said when the memory was taken */
+} cudago_storage_words;
+int cudago_storage_watch(const cudago_cell *c, cudago_storage_words *w); /* runs Python; -1 with an exception that ends the program */
+/* Has the storage given the memory back? */
+static inline QUIET int cudago_storage_moved(const cudago_storage_words *w, const cudago_cell *c) {
+    return w->data && (*w->data != w->begin || c->ptr < w->begin || c->ptr - w->begin + c->size > *w->size);
+}
+
 extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
 
 /* While cudago_tracing: note an exchange that is complete; cannot fail. They look at the thread's frames, which may run a

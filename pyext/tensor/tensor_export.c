@@ -139,8 +139,8 @@ static PyObject *copy_of(TensorObject *t, cudago_cell *cell, int to_host) {
     if (cudago_cell_order(cell, 0)) return NULL;
     int at_home = !cudago_cell_on_device(cell) && (cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost);
     if (cell->host && (to_host || at_home)) return cudago_tensor_host_copy(t, cell);
-    PyObject *face = PyImport_ImportModule("cudago._tensor.tensor");
-    PyObject *copy = face ? PyObject_CallMethod(face, "_device_copy", "Oi", t, to_host) : NULL;
+    PyObject *face = PyImport_ImportModule("cudago._tensor.operand");
+    PyObject *copy = face ? PyObject_CallMethod(face, "device_copy", "Oi", t, to_host) : NULL;
     Py_XDECREF(face);
     if (!copy || cudago_is_tensor(copy)) return copy;
     Py_DECREF(copy);

@@ -111,6 +111,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         KernelNodeParams,
         MemcpyNodeParams,
         MemsetNodeParams,
+        SemaphoreNodeParams,
     )
     from ._graph.profile import (
         GraphProfile,
@@ -136,6 +137,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from ._memory.allocation import Allocation
     from ._memory.arena import ArenaMemoryResource, ArenaStatistics
     from ._memory.batch import copy_batch, prefetch_batch
+    from ._memory.external import ExternalMemory
     from ._memory.hooks import memory_hooks
     from ._memory.ipc import IPCAllocationHandle, IPCBufferDescriptor
     from ._memory.limits import DeviceLimits
@@ -148,7 +150,9 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from ._memory.summary import memory_summary
     from ._memory.tracking import TrackingMemoryResource, TrackingStatistics
     from ._stream.ipc import IPCEventDescriptor
+    from ._stream.semaphore import ExternalSemaphore
     from ._stream.timer import timer
+    from ._tensor.array import OpaqueArray
     from ._tensor.creation import (
         asarray,
         empty,
@@ -171,6 +175,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         ReduceKernel,
         reduce,
     )
+    from ._tensor.surface import Surface
     from ._tensor.tensor_map import TensorMap
     from ._tensor.texture import Texture
 
@@ -205,6 +210,8 @@ __all__ = [
     "ExchangeCount",
     "ExchangeStats",
     "ExecNode",
+    "ExternalMemory",
+    "ExternalSemaphore",
     "Finalizer",
     "Fork",
     "FreeNodeParams",
@@ -237,6 +244,7 @@ __all__ = [
     "Node",
     "NodeTime",
     "ObjectCode",
+    "OpaqueArray",
     "OutOfMemoryError",
     "PTXError",
     "Parameter",
@@ -249,8 +257,10 @@ __all__ = [
     "ReduceKernel",
     "Retained",
     "SMPartition",
+    "SemaphoreNodeParams",
     "Slot",
     "Stream",
+    "Surface",
     "Tensor",
     "TensorMap",
     "Texture",
@@ -305,7 +315,7 @@ _LATER = {
     "_graph.params": (
         "AllocNodeParams BatchMemOpNodeParams ChildGraphNodeParams ConditionalNodeParams "
         "EventNodeParams FreeNodeParams HostNodeParams KernelNodeParams MemcpyNodeParams "
-        "MemsetNodeParams"
+        "MemsetNodeParams SemaphoreNodeParams"
     ),
     "_graph.profile": "GraphProfile NodeTime",
     "_graph.retained": "Retained",
@@ -327,12 +337,16 @@ _LATER = {
     "_memory.profiler": "profiler",
     "_memory.summary": "memory_summary",
     "_stream.ipc": "IPCEventDescriptor",
+    "_stream.semaphore": "ExternalSemaphore",
+    "_memory.external": "ExternalMemory",
     "_memory.tracking": "TrackingMemoryResource TrackingStatistics",
     "_stream.timer": "timer",
+    "_tensor.array": "OpaqueArray",
     "_tensor.creation": "asarray empty full zeros",
     "_tensor.creation_like": "arange empty_like full_like ones ones_like zeros_like",
     "_tensor.elementwise": "ElementwiseKernel elementwise",
     "_tensor.reduce": "ReduceKernel reduce",
+    "_tensor.surface": "Surface",
     "_tensor.tensor_map": "TensorMap",
     "_tensor.texture": "Texture",
 }

@@ -17,6 +17,7 @@ import numpy as np
 from typing_extensions import CapsuleType
 
 from ._graph import exec as _exec
+from ._graph import exec_node as _exec_node
 from ._graph import graph as _graph
 from ._graph import node as _graph_node
 from ._graph import slot as _slot
@@ -24,12 +25,22 @@ from ._kernel import kernel as _kernel
 from ._kernel import launch as _launch
 from ._memory import buffer as _buffers
 from ._memory import device as _device
+from ._memory import external as _external
 from ._memory import resource as _resource
 from ._stream import event as _event
 from ._stream import green as _green
+from ._stream import semaphore as _semaphore
 from ._stream import stream as _stream
 from ._tensor import tensor as _tensor
-from .typing import BufferLike, Dims, KernelArgument, MemoryLike, StreamLike, SupportsDLPack
+from .typing import (
+    BufferLike,
+    Dims,
+    KernelArgument,
+    MemoryLike,
+    StreamLike,
+    SupportsDLPack,
+    WaitCondition,
+)
 
 _Resource = TypeVar("_Resource", bound=MemoryResource)
 _Config = TypeVar("_Config", bound=LaunchConfig)
@@ -172,7 +183,44 @@ class Stream:
     def _ordinal(self) -> int: ...
     @property
     def _id(self) -> int: ...
-    def _record(self, event: _event.Event, /) -> _event.Event: ...
+    def record(self, event: _event.Event | None = None, *, timing: bool = False) -> _event.Event:
+        """Mark the work queued so far.
+
+        Parameters
+        ----------
+        event : Event, optional
+            The event to record; by default a new one.
+        timing : bool
+            Whether the new event can measure time.
+
+        Returns
+        -------
+        Event
+            Complete once all work queued before it has completed. Recording an event again does not
+            change what existing waits wait for.
+
+        Raises
+        ------
+        ValueError
+            If `timing` is asked of a given event, which has it or not since it was made.
+
+        Notes
+        -----
+        Stream-ordered on this stream. Captured as a dependency, without a node: a later `wait` in
+        the capture depends on the work before the mark.
+
+        References
+        ----------
+        ``cuEventRecord``
+
+        Examples
+        --------
+        >>> event = stream.record()
+        >>> event.sync()
+        >>> event.is_done
+        True
+        """
+
     def _wait_event(self, event: Event, /) -> None: ...
     def _wait_handle(self, event: int, /) -> None: ...
     def _callback(self, func: Callable[[], object], /) -> None: ...
@@ -226,6 +274,55 @@ class Event:
     def _ordinal(self) -> int: ...
     def _export(self) -> bytes: ...
     def _elapsed_ms(self, start: Event, /) -> float: ...
+
+class ExternalSemaphore:
+    def close(self) -> None:
+        """Close the semaphore; the work that uses it is not affected. Closing twice is fine.
+
+        References
+        ----------
+        ``cuDestroyExternalSemaphore``
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+
+    @property
+    def is_timeline(self) -> bool:
+        """Whether it has a value, and is not only signaled or not."""
+
+    @property
+    def handle(self) -> int:
+        """The ``CUexternalSemaphore``, as an integer."""
+
+    @property
+    def _ordinal(self) -> int: ...
+
+class ExternalMemory:
+    def close(self) -> None:
+        """Close the memory; buffers over it are not affected. Closing twice is fine.
+
+        References
+        ----------
+        ``cuDestroyExternalMemory``
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+
+    @property
+    def _ordinal(self) -> int: ...
+    def _map(self, offset: int, size: int, stream: StreamLike, /) -> _buffers.Buffer: ...
 
 class GreenContext:
     def close(self) -> None:
@@ -911,16 +1008,50 @@ class Kernel:
     def _attribute(self, device: Device, attribute: int, /) -> int: ...
     def _set_attribute(self, device: Device, attribute: int, value: int, /) -> None: ...
     def _set_elements(self, elements: bytes, /) -> None: ...
+    def _set_names(self, names: tuple[str | None, ...], /) -> None: ...
     def _max_active_blocks(self, device: Device, block: int, shared: int, /) -> int: ...
     def _clusters(self, device: Device, config: LaunchConfig, active: bool, /) -> int: ...
 
 class Descriptor:
     @property
-    def _tensor(self) -> _tensor.Tensor | None: ...
+    def _tensor(self) -> _tensor.Tensor | OpaqueArray | None: ...
     @property
     def _facts(self) -> tuple[Any, ...]: ...
     @property
     def _bytes(self) -> bytes: ...
+
+class OpaqueArray:
+    def close(self) -> None:
+        """Let go of the memory. Closing twice is fine.
+
+        Notes
+        -----
+        Textures and surfaces of the array, launches in flight and graphs that use it keep the
+        memory.
+
+        References
+        ----------
+        ``cuArrayDestroy``
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+
+    @property
+    def handle(self) -> int:
+        """The ``CUarray``, as an integer."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all elements, in bytes."""
+
+    @property
+    def _facts(self) -> tuple[Any, ...]: ...
+    @property
+    def _ordinal(self) -> int: ...
 
 class LaunchConfig:
     @property
@@ -979,7 +1110,8 @@ def launch(
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
           scalar, which for a pointer is an address;
         - for a struct: ``bytes`` or a NumPy structured scalar of its size;
-        - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture.
+        - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture;
+          for a ``cudaSurfaceObject_t``: a Surface.
     **kwargs
         Arguments by the names of their parameters, after those by position;
         `Kernel.parameter_names` says which are known.
@@ -1120,8 +1252,8 @@ class Graph:
     def _add_box(
         self,
         deps: tuple[int, ...],
-        dst: Tensor,
-        src: Tensor,
+        dst: Tensor | OpaqueArray,
+        src: Tensor | OpaqueArray,
         box: tuple[int, ...],
         name: str | None,
         /,
@@ -1153,6 +1285,15 @@ class Graph:
     def _add_empty(self, deps: tuple[int, ...], name: str | None, /) -> int: ...
     def _add_child(
         self, deps: tuple[int, ...], graph: Graph, name: str | None, move: object, /
+    ) -> int: ...
+    def _add_semaphore(
+        self,
+        deps: tuple[int, ...],
+        semaphore: Any,
+        value: SupportsIndex | None,
+        waits: bool,
+        name: str | None,
+        /,
     ) -> int: ...
     def _add_event(
         self, deps: tuple[int, ...], event: Any, record: bool, name: str | None, /
@@ -1198,6 +1339,7 @@ class Graph:
     def _update_memcpy(self, node: int, dst: Any, src: Any, /) -> None: ...
     def _update_memset(self, node: int, dst: Any, value: Any, /) -> None: ...
     def _update_memop(self, node: int, memory: Any, value: Any, condition: int, /) -> None: ...
+    def _update_semaphore(self, node: int, semaphore: Any, value: Any, waits: bool, /) -> None: ...
     def _update_kernel(
         self, node: int, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], /
     ) -> None: ...
@@ -1225,6 +1367,135 @@ class Node:
     def _known(self) -> tuple[int, int, str, str] | None: ...
     @_known.setter
     def _known(self, row: tuple[int, int, str, str] | None, /) -> None: ...
+
+class ExecNode:
+    @overload
+    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    @overload
+    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    @overload
+    def update(
+        self,
+        /,
+        *,
+        dst: _buffers.Buffer | _buffers.Pointer | _tensor.Tensor = ...,
+        value: SupportsIndex = ...,
+    ) -> None: ...
+    @overload
+    def update(
+        self,
+        /,
+        *,
+        src: _buffers.Buffer | _buffers.Pointer | _tensor.Tensor = ...,
+        value: SupportsIndex = ...,
+        condition: WaitCondition = ...,
+    ) -> None: ...
+    @overload
+    def update(
+        self, /, *, semaphore: _semaphore.ExternalSemaphore = ..., value: SupportsIndex = ...
+    ) -> None: ...
+    @overload
+    def update(
+        self, /, config: _launch.LaunchConfig, kernel: _kernel.Kernel, *args: KernelArgument
+    ) -> None: ...
+    @overload
+    def update(
+        self,
+        change: _launch.LaunchConfig | _kernel.Kernel | dict[int, KernelArgument],
+        /,
+        **arguments: KernelArgument,
+    ) -> None: ...
+    @overload
+    def update(
+        self,
+        /,
+        *,
+        config: _launch.LaunchConfig = ...,
+        kernel: _kernel.Kernel = ...,
+        **arguments: KernelArgument,
+    ) -> None: ...
+    @overload
+    def update(self, /, func: Callable[[], object]) -> None:
+        """Change the node's parameters for later launches. Launches under way are not affected.
+
+        Replaced operands are released as soon as the last launch that uses them has completed.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            By the node's kind:
+
+            - memcpy: ``dst=``, ``src=`` or both, of the same size as before;
+            - memset: ``dst, value``;
+            - batch mem op: any of ``dst=``, ``value=`` of a write, and of ``src=``, ``value=``,
+              ``condition=`` of a wait. The memory has as many bytes as before;
+            - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a
+              configuration, a kernel (also ``config=``, ``kernel=``), arguments by name, as
+              `Kernel.parameter_names` lists them, or a dict of arguments by position. The
+              configuration's cluster, cooperative and priority cannot change;
+            - host: ``func``;
+            - semaphore signal, semaphore wait: ``semaphore=``, ``value=`` or both.
+
+        Raises
+        ------
+        ValueError
+            If this driver cannot make the change in an executable; the message says which.
+        TypeError
+            If nodes of this kind cannot be updated.
+
+        Notes
+        -----
+        Blocks while another thread is inside a launch of this executable.
+
+        References
+        ----------
+        ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
+        ``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``,
+        ``cuGraphExecBatchMemOpNodeSetParams``,
+        ``cuGraphExecExternalSemaphoresSignalNodeSetParams``,
+        ``cuGraphExecExternalSemaphoresWaitNodeSetParams``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memcpy(x, b"abcd", name="upload")
+        >>> step = graph.instantiate()
+        >>> step["upload"].update(src=b"efgh")
+        >>> step.launch(stream)
+        >>> out = bytearray(4)
+        >>> x.copy_to(out, stream=stream)
+        >>> out
+        bytearray(b'efgh')
+
+        A kernel's arguments one by one:
+
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> graph = cudago.Graph(device)
+        >>> config = cudago.LaunchConfig(grid=1, block=1)
+        >>> node = graph.launch(config, kernel, x, 7, name="set")
+        >>> step = graph.instantiate()
+        >>> step["set"].update(value=8)
+        >>> step["set"].update({1: 9})
+        >>> step["set"].params.args[1]
+        9
+        """
+
+    @property
+    def exec(self) -> _exec.GraphExec:
+        """The executable."""
+
+    @property
+    def name(self) -> str:
+        """Name of the `Node`."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of operation of the `Node`."""
+
+    @property
+    def _id(self) -> int: ...
 
 @final
 class Replay:
@@ -1291,6 +1562,49 @@ class GraphExec:
         ``cuGraphUpload``
         """
 
+    def bind(self, **objects: KernelArgument) -> None:
+        """Exchange what slots hold, for later launches, in all nodes that use them.
+
+        What they held before is released as soon as the last launch that uses it has completed.
+
+        Parameters
+        ----------
+        **objects
+            By the names that were given to `slot`: objects as the nodes take them.
+
+        Raises
+        ------
+        TypeError
+            If there is no such slot.
+        ValueError
+            If a node cannot use the object, such as one of another size. No node has changed then.
+
+        See Also
+        --------
+        slot : Names an operand.
+        ExecNode.update : Changes one node.
+
+        Notes
+        -----
+        Blocks while another thread is inside a launch of this executable. A launch of another
+        thread can come between the updates of two nodes.
+
+        References
+        ----------
+        ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
+        ``cuGraphExecKernelNodeSetParams_v2``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memcpy(x, cudago.slot("source", b"abcd"), name="up")
+        >>> step = graph.instantiate()
+        >>> step.bind(source=b"efgh")
+        >>> step["up"].params.src
+        b'efgh'
+        """
+
     def close(self) -> None:
         """Close the executable; launches under way complete. Closing twice is fine.
 
@@ -1319,6 +1633,7 @@ class GraphExec:
     def _update_memcpy(self, node: int, dst: Any, src: Any, /) -> None: ...
     def _update_memset(self, node: int, dst: Any, value: Any, /) -> None: ...
     def _update_memop(self, node: int, memory: Any, value: Any, condition: int, /) -> None: ...
+    def _update_semaphore(self, node: int, semaphore: Any, value: Any, waits: bool, /) -> None: ...
     def _update_kernel(
         self, node: int, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], /
     ) -> int: ...
@@ -1330,6 +1645,7 @@ class GraphExec:
     def _is_enabled(self, node: int, /) -> bool: ...
     def _launch(self, stream: StreamLike, /) -> bool: ...
     def _capture_into(self, stream: _stream.Stream, /) -> str | None: ...
+    def __getitem__(self, name: str, /) -> _exec_node.ExecNode: ...
     def _ask(self) -> None: ...  # raises what a launch would
     def _params(self, node: int, /) -> _Params: ...
     def _record(self, node: int, /) -> tuple[Any, ...] | None: ...
@@ -1337,6 +1653,7 @@ class GraphExec:
     def _edge_data(self) -> tuple[tuple[int, int, str], ...]: ...
     def _nodes(self) -> tuple[tuple[int, str, str], ...]: ...
     def _find(self, name: object, /) -> tuple[int, str, str] | None: ...
+    def _node(self, number: int, name: str, kind: str, /) -> _exec_node.ExecNode: ...
     def _count(self) -> int: ...
     def _retained(self) -> tuple[tuple[Any, int, str, str, str], ...]: ...
 
@@ -1405,6 +1722,12 @@ def _stream_new(device: Device, priority: int, blocking: bool, /) -> _stream.Str
 def _stream_wrap(device: Device, handle: int, owner: object, /) -> _stream.Stream: ...
 def _green_new(device: Device, parts: bytes, /) -> _green.GreenContext: ...
 def _event_new(device: Device, timing: bool, blocking: bool, ipc: bool, /) -> _event.Event: ...
+def _semaphore_import(
+    device: Device, fd: int, timeline: bool, /
+) -> _semaphore.ExternalSemaphore: ...
+def _external_import(
+    device: Device, fd: int, size: int, dedicated: bool, /
+) -> _external.ExternalMemory: ...
 def _event_open(device: Device, handle: bytes, /) -> _event.Event: ...
 def _buffer_adopt(
     address: int, size: int, stream: StreamLike, owner: Any, /
@@ -1418,7 +1741,7 @@ def _resource_pool(
     cls: type[_Resource], device: Device, release_threshold: int, max_size: int, ipc: bool, /
 ) -> _Resource: ...
 def _resource_imported(
-    cls: type[_Resource], device: Device, pool: int, leases: int, /
+    cls: type[_Resource], device: Device, pinned: bool, pool: int, leases: int, /
 ) -> _Resource: ...
 def _pool_export(resource: MemoryResource, /) -> tuple[int, int, bytes]: ...
 def _buffer_export(buffer: Buffer, /) -> tuple[bytes, bytes, int, int, int]: ...
@@ -1438,6 +1761,7 @@ def _resource_host_pool(
     max_size: int,
     managed: bool,
     numa: int,
+    ipc: bool,
     /,
 ) -> _Resource: ...
 def _resource_pinned(cls: type[_Resource], /) -> _Resource: ...
@@ -1467,12 +1791,17 @@ def _xla_program(
     /,
 ) -> None: ...
 def _xla_handler(platform: str, /) -> CapsuleType: ...
+def _signal(
+    stream: Stream, semaphore: Any, value: SupportsIndex | None, waits: bool, /
+) -> None: ...
 def _memop(stream: Stream, memory: Any, value: SupportsIndex, condition: int, /) -> None: ...
 def _copy_batch(stream: StreamLike, dsts: list[Any], srcs: list[Any], /) -> None: ...
 def _prefetch_batch(stream: StreamLike, buffers: list[Buffer], locations: list[int], /) -> None: ...
-def _copy_box(stream: Stream, dst: Tensor, src: Tensor, box: tuple[int, ...], /) -> None: ...
+def _copy_box(
+    stream: Stream, dst: Tensor | OpaqueArray, src: Tensor | OpaqueArray, box: tuple[int, ...], /
+) -> None: ...
 def _compile(
-    device: Device, source: str, kind: str, target: str, options: str, /
+    device: Device, source: str | bytes, kind: str, target: str, options: str, /
 ) -> tuple[Handle, str, str, str]: ...
 def _link(device: Device, target: str, options: str, /) -> tuple[Handle, str, str]: ...
 def _code_cache(what: str, config: str, /) -> str: ...
@@ -1495,9 +1824,28 @@ def _tensor_map_new(
     cls: type[Descriptor],
     tensor: Tensor,
     kinds: tuple[int, ...],
-    numbers: tuple[tuple[int, ...], ...],
+    numbers: tuple[tuple[object, ...], ...],
     facts: tuple[object, ...],
     /,
+) -> Descriptor: ...
+def _array_new(
+    cls: type[OpaqueArray],
+    stream: StreamLike,
+    numbers: tuple[int, ...],
+    nbytes: int,
+    facts: tuple[object, ...],
+    /,
+) -> OpaqueArray: ...
+def _array_texture_new(
+    cls: type[Descriptor],
+    array: OpaqueArray,
+    kinds: tuple[int, ...],
+    border: tuple[float, ...],
+    facts: tuple[object, ...],
+    /,
+) -> Descriptor: ...
+def _surface_new(
+    cls: type[Descriptor], array: OpaqueArray, facts: tuple[object, ...], /
 ) -> Descriptor: ...
 def _texture_new(
     cls: type[Descriptor],

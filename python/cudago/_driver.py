@@ -134,9 +134,9 @@ def _directories_of(pattern: str) -> list[str]:
 
     spec = find_spec("nvidia")
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
-    return [
-        str(d) for r in roots for d in sorted(r.glob("*/lib"), reverse=True) if any(d.glob(pattern))
-    ]
+    # NVIDIA's wheel for CUDA 12 has libnvvm in cuda_nvcc/nvvm/lib64.
+    places = [d for r in roots for f in ("*/lib", "*/nvvm/lib64") for d in sorted(r.glob(f))[::-1]]
+    return [str(d) for d in places if any(d.glob(pattern))]
 
 
 def _options() -> str:
@@ -152,6 +152,7 @@ def _options() -> str:
             "sim": os.environ.get("CUDAGO_SIM", ""),
             "nvrtc": _nvrtc_directories(),
             "nvjitlink": _directories_of("libnvJitLink.so*"),
+            "nvvm": _directories_of("libnvvm.so*"),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
             "last": os.environ.get("CUDAGO_LAST_CALLS", ""),
         }

@@ -17,7 +17,7 @@ from ._finalize import finalize
 from ._memory.buffer import Buffer
 from ._memory.resource import DeviceMemoryResource, MemoryResource
 from ._stream.stream import Stream
-from .errors import ClosedError
+from .errors import ClosedError, OutOfMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -287,7 +287,11 @@ class _ForCuPy:
 
     def __call__(self, nbytes: int) -> Any:
         cuda = importlib.import_module("cupy").cuda
-        buffer = self.resource.allocate(nbytes, stream=Stream(cuda.get_current_stream()))
+        try:
+            buffer = self.resource.allocate(nbytes, stream=Stream(cuda.get_current_stream()))
+        except OutOfMemoryError as e:  # CuPy, and who uses it, expects its own
+            free, total = cuda.runtime.memGetInfo()
+            raise cuda.memory.OutOfMemoryError(nbytes, total - free) from e
         ordinal = cuda.Device().id
         memory = cuda.UnownedMemory(buffer.handle, nbytes, buffer, ordinal)
         return cuda.MemoryPointer(memory, 0)
@@ -314,7 +318,8 @@ def for_cupy(resource: MemoryResource) -> Callable[[int], Any]:
     -------
     callable
         For ``cupy.cuda.set_allocator`` or ``cupy.cuda.using_allocator``. CuPy's arrays keep the
-        memory that it returns.
+        memory that it returns. If there is not enough memory it raises CuPy's own
+        ``OutOfMemoryError``, whose cause is ours.
 
     See Also
     --------
@@ -353,12 +358,21 @@ class _ForRMM:
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: Any = None) -> None:
-        if nbytes == 0:
-            return
-        buffer, on = self.held.pop(address)
-        there = _stream_of_rmm(stream)
-        if there != on and not on.is_closed:
-            on.wait(there)  # the free comes after what RMM's user has ordered before it
+        """Free; RMM calls this where nothing can be raised, and would leave an exception behind."""
+        if nbytes:
+            _Allocation(lambda: self._give_back(address, stream))  # what it raises is unraisable
+
+    def _give_back(self, address: int, stream: Any) -> None:
+        try:
+            there = _stream_of_rmm(stream)
+            buffer, on = self.held[address]
+            if there != on and not on.is_closed:
+                on.wait(there)  # the free comes after what RMM's user has ordered before it
+        except ClosedError as e:
+            if not hasattr(e, "_at_exit"):
+                raise
+            return  # the driver frees what is left when the process ends
+        del self.held[address]  # not before the wait: memory that may be in use is rather kept
         buffer.close()
 
 
@@ -392,7 +406,8 @@ def for_rmm(resource: MemoryResource) -> Any:
 
     Notes
     -----
-    Memory is allocated, and freed, in the order of the streams that RMM names.
+    Memory is allocated, and freed, in the order of the streams that RMM names. Keep the stream that
+    memory was allocated on until that is freed, even if it is freed on another stream.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the simulated driver.
+"""Checks of the simulated driver, and what stands for another API beside it.
 
 Address checks are always on: an access that is out of bounds, misaligned or to freed memory stops
 the kernel, and a graph with operands in freed memory is refused before it runs. `check` switches on
@@ -11,6 +11,8 @@ the more expensive ones::
         stream.sync()                       # raises CheckError if anything was found
 
 On NVIDIA's driver, use ``compute-sanitizer`` instead.
+
+`create_semaphore` and `create_memory` make what another API, such as Vulkan, would export.
 """
 
 from __future__ import annotations
@@ -21,12 +23,27 @@ from typing import TYPE_CHECKING, Literal
 
 from . import _core
 from ._memory.device import Device
+from ._memory.exported import (
+    ExportedMemory,
+    ExportedSemaphore,
+    create_memory,
+    create_semaphore,
+)
 from .errors import CheckError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["CheckError", "cancel", "check", "reports"]
+__all__ = [
+    "CheckError",
+    "ExportedMemory",
+    "ExportedSemaphore",
+    "cancel",
+    "check",
+    "create_memory",
+    "create_semaphore",
+    "reports",
+]
 
 
 @contextmanager

@@ -23,6 +23,7 @@ __all__ = [
     "Dims",
     "DriverChoice",
     "DriverName",
+    "FileDescriptorLike",
     "KernelArgument",
     "MemoryLike",
     "SourceKind",
@@ -30,6 +31,7 @@ __all__ = [
     "SupportsCUDAArrayInterface",
     "SupportsCUDAStream",
     "SupportsDLPack",
+    "SupportsFileno",
     "WaitCondition",
 ]
 
@@ -45,7 +47,7 @@ CaptureMode: TypeAlias = Literal["global", "thread_local", "relaxed"]
 WaitCondition: TypeAlias = Literal[">=", "==", "&", "nor"]
 """What must hold of a number in memory: `Stream.wait_value`."""
 
-SourceKind: TypeAlias = Literal["c++", "ptx"]
+SourceKind: TypeAlias = Literal["c++", "ptx", "nvvm"]
 """What the source of a `Program` is."""
 
 CodeKind: TypeAlias = Literal["ptx", "cubin", "ltoir"]
@@ -53,6 +55,24 @@ CodeKind: TypeAlias = Literal["ptx", "cubin", "ltoir"]
 
 Dims: TypeAlias = int | Sequence[int]
 """One size, or one for each dimension."""
+
+
+class SupportsFileno(Protocol):
+    """An object that has a file descriptor, as files and sockets do."""
+
+    def fileno(self) -> int:
+        """Return the file descriptor.
+
+        Returns
+        -------
+        int
+            It stays the object's.
+        """
+        ...
+
+
+FileDescriptorLike: TypeAlias = int | SupportsFileno
+"""A file descriptor, or an object that has one."""
 
 
 class SupportsCUDAStream(Protocol):

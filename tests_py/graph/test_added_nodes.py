@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import textwrap
 import weakref
 
@@ -109,6 +110,7 @@ def test_a_cycle_through_such_a_node_is_collected(device, x, kernels):
 
 REFUSED = """
 import gc
+import sys
 import weakref
 import cudago as cu
 from cudago import _core
@@ -218,3 +220,78 @@ def test_an_executable_in_flight_keeps_them(graph, x, kernels, stream):
         step.close()
         graph.close()
     assert numbers(x, stream) == 2
+
+
+def test_nodes_that_use_the_same_memory(device, kernels, stream):
+    """They share what holds it, and each lets go of it by itself."""
+    x, y = (device.allocate(4 * N, stream=stream) for _ in "xy")
+    for buffer in (x, y):
+        buffer.fill(0, stream=stream)
+    things = [x, y, kernels["add"], CONFIG]
+
+    def counts():
+        settle()
+        return [sys.getrefcount(t) for t in things], cu.live_objects()
+
+    before = counts()
+    graph = cu.Graph(device)
+    first = graph.launch(CONFIG, kernels["add"], x, 1, N)
+    nodes = [first]
+    for b in (x, x, y, y, x, x, x, x):
+        nodes.append(nodes[-1].launch(CONFIG, kernels["add"], b, 1, N))
+    nodes, more = nodes[1:6], nodes[6:]
+    assert [n.params.args[0] for n in nodes] == [x, x, y, y, x]
+    graph.remove(more[2])
+    nodes[0].update({0: y})
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert (numbers(x, stream), numbers(y, stream)) == (5, 3)
+        assert sum(kept.object is x for kept in step.retained) == 5
+    del step
+    graph.close()
+    del graph, first, nodes, more, b
+    stream.sync()
+    assert counts() == before
+    for buffer in (x, y):
+        buffer.close()
+
+
+def test_memory_that_was_closed_is_not_used_again(graph, device, kernels, stream):
+    x = device.allocate(4 * N, stream=stream)
+    node = graph.launch(CONFIG, kernels["add"], x, 1, N)
+    x.close()
+    with pytest.raises(cu.ClosedError):
+        node.launch(CONFIG, kernels["add"], x, 1, N)
+    y = device.allocate(4 * N, stream=stream)
+    node.launch(CONFIG, kernels["add"], y, 1, N)
+    assert [n.params.args[0] for n in graph.nodes] == [x, y]
+
+
+def test_an_argument_that_closes_what_is_used_again(graph, device, kernels, stream):
+    x = device.allocate(4 * N, stream=stream)
+    node = graph.launch(CONFIG, kernels["add"], x, 1, N)
+
+    class Closes:
+        def __index__(self) -> int:
+            x.close()
+            return 1
+
+    with pytest.raises(cu.ClosedError):
+        node.launch(CONFIG, kernels["add"], x, Closes(), N)
+    assert len(graph.nodes) == 1
+
+
+def test_an_argument_that_has_go_read_the_nodes(graph, x, kernels, stream):
+    node = graph.launch(CONFIG, kernels["add"], x, 1, N)
+
+    class Reads:
+        def __index__(self) -> int:
+            assert len(graph.nodes) >= 1
+            gc.collect()
+            return 1
+
+    for _ in range(3):
+        node = node.launch(CONFIG, kernels["add"], x, Reads(), N)
+    x.fill(0, stream=stream)
+    graph.instantiate().launch(stream)
+    assert numbers(x, stream) == 4

@@ -233,3 +233,59 @@ def test_a_callback_must_not_wait_for_the_device(wait, graph, a, device, stream)
         assert "a host callback must not wait for the device" in str(e)
     assert len(refused) == 2
     assert set(host.tolist()) == {7}
+
+
+TWO_DEVICES = """
+import cudago as cu
+
+PTX = '''
+.version 7.0
+.target sm_50
+.address_size 64
+.visible .entry add(.param .u64 p, .param .u32 n)
+{
+    .reg .b64 %rd<3>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [p];
+    cvta.to.global.u64 %rd2, %rd1;
+    ld.param.u32 %r1, [n];
+    ld.global.u32 %r2, [%rd2];
+    add.u32 %r3, %r2, %r1;
+    st.global.u32 [%rd2], %r3;
+    ret;
+}
+'''
+code = cu.ObjectCode.from_ptx(PTX)
+seen, parts = {}, []
+for device in cu.Device.all():
+    for step in (1, 100):
+        stream = device.create_stream()
+        value = device.allocate(4, stream=stream)
+        value.fill(0, stream=stream)
+        there = cu.PinnedMemoryResource().allocate(4)
+        key, adds = (device.ordinal, step), step + device.ordinal
+        kernel = code.get_kernel("add", device=device)
+        graph = cu.Graph(device=device)
+        node = graph.launch(cu.LaunchConfig(1, 1), kernel, value, adds).memcpy(there, value)
+        seen[key] = []
+        node.callback(lambda key=key, there=there: seen[key].append(
+            int.from_bytes(memoryview(there), "little")))
+        parts.append((key, adds, graph.instantiate(), stream))
+for _ in range(25):
+    for _, _, launch, stream in parts:
+        launch.launch(stream)
+for _, _, _, stream in parts:
+    stream.sync()
+for key, adds, _, _ in parts:
+    assert seen[key] == [adds * (i + 1) for i in range(25)], (key, seen[key])
+print(len(seen))
+"""
+
+
+def test_callbacks_of_two_devices_with_two_streams_each(script, driver):
+    """Each sees what its own stream has made, in order."""
+    if driver != "sim" and len(cu.Device.all()) < 2:
+        pytest.skip("there is one device")
+    run = script(TWO_DEVICES, CUDAGO_DRIVER=driver, CUDAGO_SIM="devices=2")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "4\n"

@@ -333,3 +333,18 @@ def test_update_says_what_the_node_takes(graph, x, args, kwargs, text):
     with graph.instantiate() as step, pytest.raises(TypeError) as caught:
         step["zero"].update(*args, **kwargs)
     assert str(caught.value) == f"update of a memset node takes dst, value: {text}"
+
+
+def test_a_node_that_was_looked_up_before(graph, a):
+    graph.memset(a, 1, name="one").memset(a, 2, name="two")
+    step = graph.instantiate()
+    for _ in range(3):
+        assert [(step[name].name, step[name]._id) for name in ("one", "two")] == [
+            (node.name, node._id) for node in step.nodes
+        ]
+    for wrong in ("three", 1, None, b"one"):
+        with pytest.raises(KeyError, match="there are one, two"):
+            step[wrong]
+    step.close()
+    with pytest.raises(cu.ClosedError):
+        step["one"]

@@ -325,6 +325,7 @@ FOUND = [
     (F + "(int a, int b) {} namespace s { __global__ void f(int c, int d) {} }", "f", ()),
     (F + "(int a, int b) {} namespace s { __global__ void f(int b) {} }", "f", ("a", "b")),
     ("__global__ void g(int a, int b) {}", "f", ()),
+    (F + "(\n    int a,\n    int b\n) {}", "f", ("a", "b")),
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from .actions import ACTIONS, NEUTRAL, Scene, disarm, perform
 from .forms import Trap, forms_of
 from .recipes import all_targets, receiver, values
 from .surface import Target
-from .world import World
+from .world import UnavailableError, World
 
 QUICK_POINTS, FULL_POINTS = 2, 12
 ALWAYS = ("overwrite", "capture")
@@ -59,11 +59,31 @@ class Seen:
 def units() -> Iterator[Unit]:
     """All units, in a stable order. Runs makers, so it needs a driver."""
     for target in all_targets():
+        if not is_available(target):
+            continue
         for variant, indices in variants(target):
             for p in target.parameters:
                 # Other operands matter for what is closed: their variants once are enough.
                 for form in _forms(target, p.name, indices.get(p.name, 0)):
                     yield Unit(target, variant, p.name, form)
+
+
+def is_available(target: Target) -> bool:
+    """Whether this driver has what the target is called with."""
+    if cu.driver_name() == "sim":
+        return True
+    world = World()
+    try:
+        if target.how != "construct" and target.owner:
+            world.get(receiver(target))
+        for p in target.parameters:
+            for make in values(target, p):
+                make(world)
+    except UnavailableError:
+        return False
+    finally:
+        world.close()
+    return True
 
 
 def variants(target: Target) -> Iterator[tuple[str, dict[str, int]]]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from . import traced
 from .surface import Parameter
 
 _ADD = (Parameter("y"), Parameter("value"), Parameter("n"))
@@ -12,10 +13,23 @@ _LAUNCH = (Parameter("config"), Parameter("kernel"))
 _NAMED = (Parameter("value", True), Parameter("n", True))
 _CONDITION = Parameter("condition", True)
 EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
+    **traced.EXPANSIONS,
     "launch": {
         "add": ("", (Parameter("stream"), *_LAUNCH, *_ADD)),
         "mix": ("", (Parameter("stream"), *_LAUNCH, *_MIX)),
         "named": ("", (Parameter("stream"), *_LAUNCH, Parameter("y"), *_NAMED)),
+    },
+    "Stream.wait": {
+        "event": ("stream", (Parameter("work"),)),
+        "semaphore": ("stream", (Parameter("work"), Parameter("value"))),
+    },
+    "Graph.wait": {
+        "event": ("graph", (Parameter("event"), Parameter("name", True))),
+        "semaphore": ("graph", (Parameter("event"), Parameter("value"), Parameter("name", True))),
+    },
+    "Node.wait": {
+        "event": ("node", (Parameter("event"), Parameter("name", True))),
+        "semaphore": ("node", (Parameter("event"), Parameter("value"), Parameter("name", True))),
     },
     "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
     "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},

@@ -96,3 +96,43 @@ def a_graph_is_moved_while_others_use_it() -> None:
                 graph.close()
         device.sync()
         w.close()
+
+
+@situation
+def executables_end_while_their_graph_is_copied() -> None:
+    """The driver shares state between a graph, its copies and their executables."""
+    device = cu.Device()
+    w = World()
+    graph, outer = cu.Graph(device), cu.Graph(device)
+    graph.memset(w.get("buffer"), 1)
+    uses: list[Callable[[], Any]] = [
+        lambda: graph.instantiate().close(),
+        lambda: graph.instantiate().close(),
+        lambda: graph.clone().close(),
+        lambda: outer.remove(outer.embed(graph)),
+        lambda: graph.clone().instantiate().close(),
+    ]
+
+    def again(use: Callable[[], Any]) -> None:
+        for _ in range(ROUNDS // 2):
+            use()
+
+    failed: list[BaseException] = []
+    threads = [threading.Thread(target=noted, args=(failed, again, use)) for use in uses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    outer.close()
+    graph.close()
+    w.close()
+    if failed:
+        raise failed[0]
+
+
+def noted(failed: list[BaseException], call: Callable[..., Any], *args: Any) -> None:
+    """Make a call in a thread, and note what it raises."""
+    try:
+        call(*args)
+    except BaseException as e:
+        failed.append(e)

@@ -12,13 +12,14 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import cudago as cu
 
 # Modules of the package whose names are public too, though `import cudago` does not list them.
-MODULES = ("allocators", "compile_cache", "debug", "dlpack", "nvtx", "sim")
+MODULES = ("allocators", "compile_cache", "debug", "dlpack", "jax_ops", "nvtx", "sim")
 
 # What the interpreter asks of any class, and runs no code of cudago.
 PLUMBING = {
@@ -62,8 +63,8 @@ def targets() -> list[Target]:
         made = _of_class(name, thing) if isinstance(thing, type) else [_function(name, thing)]
         found |= {t.name: t for t in made}
     for module in MODULES:
-        for name in sorted(getattr(cu, module).__all__):
-            thing = getattr(getattr(cu, module), name)
+        for name in sorted(import_module(f"cudago.{module}").__all__):
+            thing = getattr(import_module(f"cudago.{module}"), name)
             full = f"{module}.{name}"
             made = _of_class(full, thing) if isinstance(thing, type) else [_function(full, thing)]
             found |= {t.name: t for t in made}

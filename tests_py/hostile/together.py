@@ -21,7 +21,7 @@ import cudago as cu
 from cudago.testing import hold
 
 from .actions import Raised, Scene, disarm, perform
-from .cases import Seen, afterwards, arguments, call, disturbed, resolve, wrong
+from .cases import Seen, afterwards, arguments, call, disturbed, is_available, resolve, wrong
 from .forms import Trap
 from .recipes import all_targets
 from .surface import Target
@@ -44,7 +44,7 @@ def rounds(selection: str) -> int:
 
 def units() -> Iterator[str]:
     """Names of all units."""
-    for target in all_targets():
+    for target in filter(is_available, all_targets()):
         yield f"thread|{target.name}"
         yield f"signal|{target.name}"
     for name in WAITS:

@@ -19,11 +19,21 @@ import numpy as np
 import cudago as cu
 from cudago.testing import settle
 
+from . import traced
+
 N = 64
 NBYTES = 4 * N
 SETTLE_S = 5
 
 PTX = Path(__file__).with_name("kernels.ptx").read_text()
+
+
+# What nothing on a machine with a GPU exports.
+SIMULATED = {"exported_semaphore", "exported_memory"}
+
+
+class UnavailableError(Exception):
+    """There is no such thing on this driver."""
 
 
 class World:
@@ -37,6 +47,8 @@ class World:
 
     def get(self, name: str) -> Any:
         """Return the object of a name, made with what it needs if there is none."""
+        if name in SIMULATED and cu.driver_name() != "sim":
+            raise UnavailableError(name)
         if name not in self.things:
             made = MAKERS[name](self)
             self.things[name] = made
@@ -316,6 +328,11 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "memop_params": lambda w: cu.Graph().write_value(w.get("word"), 1).params,
     "memset_params": lambda w: w.get("graph")["memset"].params,
     "host_params": lambda w: w.get("graph")["host"].params,
+    "exported_semaphore": lambda w: cu.sim.create_semaphore(),
+    "exported_memory": lambda w: cu.sim.create_memory(8192),
+    "semaphore": lambda w: cu.ExternalSemaphore.from_fd(cu.Device(), w.get("exported_semaphore")),
+    "external": lambda w: cu.ExternalMemory.from_fd(cu.Device(), w.get("exported_memory"), 8192),
+    "semaphore_params": lambda w: w.get("graph").signal(w.get("semaphore"), 1).params,
     "event_params": lambda w: w.get("graph").record(w.get("event")).params,
     "alloc_params": lambda w: w.get("memory_node").params,
     "free_params": _free_params,
@@ -328,6 +345,10 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "fork": lambda w: w.get("captured").fork(w.get("other_stream")),
     "watched": lambda w: Watched(),
     "finalizer": lambda w: cu.finalize(w.get("watched"), len, ()),
+    "image_tensor": lambda w: w.get("buffer").view("int32", (2, 2, 4, 4)),
+    "opaque": lambda w: cu.OpaqueArray((8, 8), "i4", stream=w.get("stream"), surfaces=True),
+    "other_opaque": lambda w: cu.OpaqueArray((8, 8), "i4", stream=w.get("stream")),
+    "surface": lambda w: cu.Surface(w.get("opaque")),
     "texture": lambda w: cu.Texture(w.get("tensor")),
     "tensor_map": lambda w: cu.TensorMap(w.get("tensor"), (1, 4)),
     "attributes": lambda w: w.get("kernel").attributes,
@@ -356,12 +377,15 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "shared_pool": _shared_pool,
     "shared_buffer": lambda w: w.get("shared_pool").allocate(NBYTES, stream=w.get("stream")),
     "shared_event": lambda w: cu.Device().create_event(ipc_enabled=True),
+    "shared_pinned": lambda w: cu.PinnedMemoryResource(pool=cu.PoolOptions(ipc_enabled=True)),
+    "pinned_handle": lambda w: w.get("shared_pinned").get_allocation_handle(),
     "pool_handle": lambda w: w.get("shared_pool").get_allocation_handle(),
     "imported_pool": lambda w: cu.DeviceMemoryResource.from_allocation_handle(
         cu.Device(), w.get("pool_handle")
     ),
     "buffer_descriptor": lambda w: w.get("shared_buffer").ipc_descriptor,
     "event_descriptor": lambda w: w.get("shared_event").ipc_descriptor,
+    **traced.MAKERS,
     "cache_statistics": lambda w: cu.compile_cache.statistics(),
     "leak": lambda w: cu.debug.Leak("Stream", "text", (), w.get("array")),
     "memory_sample": lambda w: cu.debug.MemorySample(1.5, {"pool": 1}),

@@ -38,6 +38,24 @@ def test_cupy_allocates_from_us(device, stream):
     assert buffers() == before
 
 
+def test_memory_outlives_what_cupy_forgets(device):
+    """Memory is freed in the stream that it was allocated on, which CuPy would have destroyed."""
+    cupy = pytest.importorskip("cupy")
+    before = buffers()
+    with cupy.cuda.using_allocator(for_cupy(device.memory_resource)):
+        for _ in range(50):
+            with cupy.cuda.Stream(non_blocking=True) as theirs:
+                x = cupy.arange(1000, dtype="f4")
+                theirs.synchronize()
+            del theirs
+            gc.collect()
+            with cupy.cuda.Stream():
+                y = cupy.ones(10)  # might get the handle
+            del x, y
+    device.sync()
+    assert buffers() == before
+
+
 def test_we_allocate_from_cupy(device, stream):
     cupy = pytest.importorskip("cupy")
     pool = cupy.cuda.MemoryPool()

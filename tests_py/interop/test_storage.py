@@ -444,3 +444,146 @@ def test_a_launch_keeps_pytorchs_device_memory(swapped, driver, stream):
             time.sleep(0.005)
             assert seen() is not None
         wait_until_gone(seen)
+
+
+# --- PyTorch's resize_, which frees memory that others keep ---------------------------------------
+
+
+@pytest.fixture(params=["host", "device"])
+def ones(request, driver):
+    """Function: a tensor of PyTorch's with 8 elements of 1, which can be resized."""
+    torch = pytest.importorskip("torch")
+    if request.param == "host":
+        if not cu.Device().properties.pageable_memory_access:
+            pytest.skip("kernels cannot read the host's memory here")
+        return lambda: torch.ones(N, dtype=torch.int32)
+    if driver != "nvidia" or not torch.cuda.is_available():
+        pytest.skip("PyTorch has no device memory here")
+    return lambda: torch.ones(N, dtype=torch.int32, device="cuda")
+
+
+def resize(x) -> None:
+    x.resize_(1 << 20)
+
+
+def resize_the_storage(x) -> None:
+    x.untyped_storage().resize_(1 << 20)
+
+
+def empty(x) -> None:
+    x.untyped_storage().resize_(0)
+
+
+def swap_and_resize(x) -> None:
+    """The storage that was taken is no longer the tensor's."""
+    storage = x.untyped_storage()
+    x.set_(x.clone())
+    storage.resize_(1 << 20)
+
+
+RESIZES = [resize, resize_the_storage, empty, swap_and_resize]
+GONE = r"is gone: PyTorch gave its storage other memory, as resize_ does"
+
+
+def by_updates_of_a_copy(stream, code, out, lent):
+    graph = cu.Graph()
+    copy = graph.memcpy(out, lent.clone(), name="copy")
+    copy.launch(CONFIG, code["add"], out, 1)
+    step = graph.instantiate()
+    for _ in range(3):
+        step["copy"].update(src=lent)
+    return step.launch
+
+
+# An import alone is as PyTorch's capsules. A copy from the device cannot be made one from the host.
+_OTHERS = (by_an_import, by_a_view_of_an_import, by_asarray, by_an_update_of_a_copy)
+INTO_GRAPHS = [*(w for w in WAYS if w not in _OTHERS), by_updates_of_a_copy]
+
+
+@pytest.mark.parametrize("how", RESIZES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("way", INTO_GRAPHS, ids=lambda f: f.__name__)
+def test_a_launch_after_a_resize_is_refused(way, how, ones, code, stream):
+    """Whatever took the tensor into a graph; with another tensor in its place it goes on."""
+    x, out = ones(), out_of(stream)
+    use = way(stream, code, out, x)
+    use(stream)
+    assert out.numpy(stream=stream).tolist() == [2] * N
+    how(x)
+    for _ in range(2):
+        with pytest.raises(cu.ClosedError, match=GONE):
+            use(stream)
+    assert out.numpy(stream=stream).tolist() == [2] * N
+
+
+def test_the_refusal_names_node_and_operand(ones, code, stream):
+    x, out = ones(), out_of(stream)
+    graph = cu.Graph()
+    node(graph, code, out, x)
+    step, copy = graph.instantiate(), graph.clone()
+    parent = cu.Graph()
+    parent.embed(graph, name="child")
+    whole = parent.instantiate()
+    resize(x)
+    for launch in (step.launch, whole.launch):
+        with pytest.raises(
+            cu.ClosedError, match=r"node '.*use': the memory of parameter [12], a Tensor, "
+        ):
+            launch(stream)
+    for g in (graph, copy, parent):
+        with pytest.raises(cu.ClosedError, match=r"node '.*use': the memory of parameter [12]"):
+            g.instantiate()
+    step["use"].update(a=ones(), b=ones())
+    step.launch(stream)
+    assert out.numpy(stream=stream).tolist() == [2] * N
+
+
+def test_a_tensor_that_was_resized_after_its_import_is_refused(ones, code, stream):
+    x, out = ones(), out_of(stream)
+    t = cu.from_dlpack(x)
+    resize(x)
+    with pytest.raises(cu.ClosedError, match=GONE):
+        cu.Graph().memcpy(out, t)
+    cu.Graph().memcpy(out, ones()[:N])
+
+
+def test_memory_that_is_back_is_used(ones, code, stream):
+    """Its storage may be given the same address again, as of what was freed last."""
+    x, out = ones(), out_of(stream)
+    use = by_a_node(stream, code, out, x)
+    storage = x.untyped_storage()
+    at = storage.data_ptr()
+    storage.resize_(0)
+    storage.resize_(4 * N)
+    if storage.data_ptr() != at:
+        with pytest.raises(cu.ClosedError, match=GONE):
+            use(stream)
+        return
+    x.fill_(3)
+    out.fill(0, stream=stream)
+    use(stream)
+    assert out.numpy(stream=stream).tolist() == [6] * N
+
+
+def test_resizing_within_the_memory_is_nothing(ones, code, stream):
+    x, out = ones(), out_of(stream)
+    use = by_a_node(stream, code, out, x)
+    x.resize_(2)
+    x.resize_(N)
+    use(stream)
+    assert out.numpy(stream=stream).tolist() == [2] * N
+
+
+def test_a_function_that_is_a_graph_refuses_what_it_captured(ones, code, stream):
+    """Its argument is another one: a call of it is the shortest way to a launch."""
+    x, out = ones(), out_of(stream)
+
+    @cu.graph
+    def add(s, to):
+        cu.launch(s, CONFIG, code["sum"], to, x, x)
+
+    for _ in range(4):
+        add(stream, out)
+    assert out.numpy(stream=stream).tolist() == [2] * N
+    resize(x)
+    with pytest.raises(cu.ClosedError, match=GONE):
+        add(stream, out)

@@ -71,7 +71,7 @@ def test_compile_to_a_form(driver):
 
 
 def test_program_checks_its_arguments():
-    with pytest.raises(ValueError, match=r"kind must be 'c\+\+' or 'ptx', got 'cuda'"):
+    with pytest.raises(ValueError, match=r"kind must be 'c\+\+', 'ptx' or 'nvvm', got 'cuda'"):
         cu.Program("", "cuda")
     with pytest.raises(TypeError, match="source must be a str, not bytes"):
         cu.Program(b"")

@@ -12,7 +12,8 @@ GIL_TAKERS = {
     "cudago_step_aside",
 }
 
-LIBC = {"offsetof", "malloc", "calloc", "realloc", "free", "memcpy", "memset", "memcmp", "snprintf"}
+LIBC = {"offsetof", "malloc", "calloc", "realloc", "free", "memcpy", "memset", "memmove", "memcmp"}
+LIBC |= {"snprintf"}
 LIBC |= {"atomic_load", "atomic_store", "atomic_exchange", "atomic_fetch_add", "atomic_fetch_sub"}
 LIBC |= {"clock_gettime"}
 LIBC |= {
@@ -43,7 +44,7 @@ OURS_QUIET = {
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
-    "cudagoKeepWatch",
+    "cudagoKeepWatch", "cudagoKeepEvent",
     "cudagoStreamRelease", "cudagoResourceRelease", "cudagoPoolRelease", "cudagoStreamsOpen",
     "cudagoDefaultStreamsForget", "cudagoStreamPriority",
     "cudagoAllocError", "cudagoResultPersists", "cudagoMayFree",
@@ -59,6 +60,7 @@ GO_QUIET = {
     "cudagoCaptureHas", "cudagoKernelStores", "cudagoGraphSettle",
     "cudagoCaptureGraph", "cudagoCaptureExec",
     "cudagoUpdateMemOp",
+    "cudagoCaptureSemaphore", "cudagoGraphSemaphore", "cudagoUpdateSemaphore",
     "cudagoGraphExport",
     "cudagoExecOwn", "cudagoExecRetire",
 }  # fmt: skip
@@ -67,6 +69,7 @@ GO_QUIET = {
 RAISERS = {
     "PyErr_SetString", "PyErr_Format", "PyErr_NoMemory", "cudago_raise", "cudago_raise_closed",
     "cudago_raise_closed_as", "cudago_raise_lost", "cudago_raise_no_stream", "cudago_raise_no_cell",
+    "cudago_raise_moved",
     "cudago_raise_expected", "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
 }  # fmt: skip
 
@@ -78,7 +81,8 @@ WAITS = {
     "cudagoStreamIdle",
     "cudagoGraphMemoryFree", "cudagoKernelSetAttribute", "cudagoCaptureHost", "cudagoLaunchHost",
     "cudagoCaptureFree", "cudagoCaptureFreeLast",
-    "cudagoMemcpyBox", "cudagoMemcpyBatch", "cudagoMemOp", "cudagoKernelOptIn", "cudagoVariable",
+    "cudagoMemcpyBox", "cudagoMemcpyBatch", "cudagoMemOp", "cudagoSemaphoreOp", "cudagoKernelOptIn",
+    "cudagoVariable",
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",
@@ -93,6 +97,8 @@ CLEARED = {
     "StreamObject": {"s"},
     "EventObject": {"id", "h"},
     "GreenObject": {"id", "h"},
+    "SemaphoreObject": {"id"},
+    "ExternalObject": {"id"},
     "BufferObject": {"cell"},
     "TensorObject": {"cell", "theirs"},
     "ResourceObject": {"closed"},
@@ -102,11 +108,18 @@ CLEARED = {
 
 # QUIET function:what it calls: why that does not break the rule.
 QUIET_CALLS: dict[str, str] = {
+    "add:cudago_drop_references": "the batch has the same references, so none of them is the last",
     "cudago_tensor_alloc:PyType_GenericAlloc": "of a type that takes no part in garbage collection",
+    "cudago_owned_change:PyTuple_SetItem": "what it replaces is counted, and so is dropped later",
 }
 
 # They answer with what the caller does not hold, and what then does.
-BORROWS = {"cudago_stream_now", "cudago_buffer_now", "cudago_tensor_argument"}
+BORROWS = {
+    "cudago_stream_now",
+    "cudago_stream_to_hold",
+    "cudago_buffer_now",
+    "cudago_tensor_argument",
+}
 HOLDS = {"cudago_stream_retain", "cudago_cell_retain"}
 
 TELLS = "the other half of an inline function: tells a check something"
@@ -126,7 +139,10 @@ READERS: dict[str, str] = {
     "stream/event.c:event_close": CLOSING,
     "stream/event.c:event_dealloc": CLOSING,
     "stream/green.c:green_close": CLOSING,
+    "stream/semaphore.c:semaphore_release": CLOSING,
     "stream/green.c:green_dealloc": CLOSING,
+    "memory/external.c:external_close": CLOSING,
+    "memory/external.c:external_dealloc": CLOSING,
     "memory/buffer.c:buffer_close": CLOSING,
     "memory/buffer.c:buffer_dealloc": CLOSING,
     "tensor/tensor.c:tensor_close": CLOSING,
@@ -135,7 +151,7 @@ READERS: dict[str, str] = {
     "graph/graph.c:graph_traverse": "the collector's visits run nothing",
     "graph/exec.c:exec_release": CLOSING,
     "graph/exec.c:exec_traverse": "the collector's visits run nothing",
-    "graph/update.c:enter_update": (
+    "graph/update.c:cudago_update_enter": (
         "a gate: looks again after each nap whether the block is still the one it began with"
     ),
 }
@@ -153,12 +169,13 @@ WITH_GIL: dict[str, str] = {
     "graph/exec.c:call_driver": ASKED,
     "kernel/launch.c:order_theirs_away": "part of launch_away, which has released the GIL",
     "xla/run.c:launch_one": "of XLA's threads, which have no GIL",
-    "stream/stream.c:record_now": ALONE,
-    "stream/stream.c:wait_event_now": ALONE,
-    "memory/resource.c:free_now": "its caller asks may_stick whether it could wait for a callback",
+    "stream/record.c:record_now": ALONE,
+    "stream/record.c:wait_event_now": ALONE,
+    "memory/release.c:free_now": "its caller asks may_stick whether it could wait for a callback",
     "stream/order.c:cudago_order_streams": ALONE,
     "stream/line.c:slow": ALONE,
     "stream/keep.c:mark_exposed": ALONE,
+    "stream/keep.c:cover": ALONE,
     "stream/line.c:prove_now": "only while no thread that a callback holds up is in the driver",
     "stream/line.c:cudago_gil_back": "takes the GIL back, after that call",
     "stream/uses.c:join": "its callers have released the GIL if a callback is alive",

@@ -156,7 +156,9 @@ STREAMS = {"stream", "upload"}
 NOT_ORDERED = {
     "cudago.finalize": "it waits for the stream",
     "cudago.from_dlpack": "the producer orders the stream",
+    "cudago.ExternalMemory.map": "it is mapped at once",
     "cudago.testing.hold": "it holds the stream",
+    "cudago.OpaqueArray": "an array is allocated at once",
 }
 NOT_ORDERED["cudago.Finalizer"] = NOT_ORDERED["cudago.finalize"]
 # Claims that the probe does not see.

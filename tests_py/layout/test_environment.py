@@ -41,6 +41,12 @@ try:
 except cudago.CompileError as e:
     print(e)
 """
+IR = """
+try:
+    cudago.Program("", "nvvm").compile("ptx")
+except cudago.CompileError as e:
+    print(e)
+"""
 SEEN = {  # a value, and what it makes a program say
     "CUDAGO_DRIVER": ("gpu", "got 'gpu'"),
     "CUDAGO_SIM": ("seed=many", "seed must be"),
@@ -52,7 +58,9 @@ SEEN = {  # a value, and what it makes a program say
     "CUDAGO_CACHE_SIZE": ("large", "CUDAGO_CACHE_SIZE must be a number of bytes, got 'large'"),
     "CUDAGO_NVRTC_PATH": ("/nowhere/lib", "/nowhere/lib: no such directory"),
     "CUDAGO_NVJITLINK_PATH": ("/nowhere/lib", "/nowhere/lib/libnvJitLink.so.13: no such file"),
+    "CUDAGO_NVVM_PATH": ("/nowhere/lib", "/nowhere/lib/libnvvm.so.4: no such file"),
 }
+USES = {"CUDAGO_NVJITLINK_PATH": LINK, "CUDAGO_NVVM_PATH": IR}
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -60,7 +68,7 @@ def test_it_is_read_when_the_page_says(name, script):
     value, said = SEEN[name]
     start, use = "import os, cudago\n", COMPILE
     if name.endswith("_PATH"):  # the message names places only where no package has the library
-        use = COMPILE if name == "CUDAGO_NVRTC_PATH" else LINK
+        use = USES.get(name, COMPILE)
         start += "cudago._driver._directories_of = lambda pattern: ['/packages']\n"
         if "/packages" not in script(start + use, CUDAGO_DRIVER="sim").stdout:
             pytest.skip("this machine has a library of its own")

@@ -34,6 +34,7 @@ OPTIONAL = {"numpy", "ml_dtypes"}
 SHARED = "loads multiprocessing; few programs share with other processes"
 DEFERRED = {
     ("cudago._card", "cudago._display.glance"): "few programs print what memory holds",
+    ("cudago._graph.builder", "cudago._tensor.array"): "few graphs copy arrays",
     ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
     (
         "cudago._driver",
@@ -47,6 +48,7 @@ DEFERRED = {
         "cudago._kernel.info",
     ): "loads dataclasses; few kernels are asked",
     ("cudago._memory.buffer", "cudago._memory.ipc"): SHARED,
+    ("cudago._memory.host_resource", "cudago._memory.ipc"): SHARED,
     ("cudago._memory.device", "cudago._stream.ipc"): SHARED,
     ("cudago._memory.resource", "cudago._memory.ipc"): SHARED,
     ("cudago._stream.event", "cudago._stream.ipc"): SHARED,

@@ -109,16 +109,22 @@ def test_the_module_has_the_documentation_of_its_stub(name, node, text):
         found = inspect.getattr_static(found, part)
     assert inspect.cleandoc(found.__doc__) == inspect.cleandoc(text)
     if isinstance(node, ast.FunctionDef) and not GENDOCS.is_property(node):
-        assert list(inspect.signature(found).parameters) == [
-            a.arg
-            for a in (
-                *node.args.posonlyargs,
-                *node.args.args,
-                *([node.args.vararg] if node.args.vararg else []),
-                *node.args.kwonlyargs,
-                *([node.args.kwarg] if node.args.kwarg else []),
-            )
-        ]
+        assert list(inspect.signature(found).parameters) == parameters_of(node)
+
+
+def parameters_of(node):
+    if GENDOCS.is_overload(node):
+        return ["self", "args", "kwargs"]
+    return [
+        a.arg
+        for a in (
+            *node.args.posonlyargs,
+            *node.args.args,
+            *([node.args.vararg] if node.args.vararg else []),
+            *node.args.kwonlyargs,
+            *([node.args.kwarg] if node.args.kwarg else []),
+        )
+    ]
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
@@ -77,6 +78,45 @@ def test_an_idle_stream_releases_without_a_call(launch, stream, callbacks, kind,
         assert stream.handle
     wait_until_released(*[launch(kind) for _ in range(40)])
     wait_until_released(launch(kind))
+
+
+def test_the_latest_of_an_exposed_stream_waits_for_its_own_work(launch, stream, try_to_release):
+    """An event stands behind each launch there, not only behind the first of a batch."""
+    assert stream.handle
+    ran = [launch() for _ in range(5)]
+    time.sleep(0.01)  # now there is an event for the next batch
+    ran += [launch() for _ in range(5)]
+    wait_until_released(*ran)
+    with hold(stream):
+        waits = [launch() for _ in range(5)]
+        try_to_release()
+        assert all(w.alive for w in waits)
+    wait_until_released(*waits)
+
+
+@pytest.mark.parametrize("exposed", [False, True])
+def test_the_same_objects_again_and_again(kernels, stream, work, watch, try_to_release, exposed):
+    """A batch keeps them once, until the last launch has ended."""
+    if exposed:
+        assert stream.handle
+    things = [Theirs(work) for _ in range(3)]
+    before = [sys.getrefcount(thing) for thing in things]
+    for _ in range(200):
+        for thing in things:
+            cu.launch(stream, CONFIG, kernels["add"], thing, 1, N)
+    del thing
+    stream.sync()
+    settle()
+    assert [sys.getrefcount(thing) for thing in things] == before
+    with hold(stream):
+        for thing in things * 2:
+            cu.launch(stream, CONFIG, kernels["add"], thing, 1, N)
+        seen = [watch(thing) for thing in things]
+        del thing, things
+        try_to_release()
+        assert all(w.alive for w in seen)
+    wait_until_released(*seen)
+    assert (work.numpy(stream=stream) == 606).all()
 
 
 @pytest.mark.parametrize("which", ["default", "per-thread", "wrapped"])
@@ -298,3 +338,106 @@ def test_many_threads(kernels, device, stream, work, watch):
     assert not errors
     wait_until_released(*seen)
     assert (work.numpy(stream=stream) == np.full(N, 600)).all()
+
+
+class Wrapped:
+    """Another library's stream, given to each call as it is."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
+def test_streams_given_as_they_are(device, kernels, work, stream, watch, try_to_release):
+    """More of them than are remembered; each launch keeps what it was given until it has ended."""
+    ours = [device.create_stream() for _ in range(12)]
+    theirs = [Wrapped(s.handle) for s in ours]
+    before = cu.live_objects()
+    stream.sync()
+    for _ in range(20):
+        for s in theirs:
+            cu.launch(s, CONFIG, kernels["add"], Theirs(work), 0, N)
+    settle()
+    assert cu.live_objects() == before
+    held, free = ours[0], ours[1]
+    with hold(held):
+        thing = Theirs(work)
+        seen = watch(thing)
+        cu.launch(theirs[0], CONFIG, kernels["add"], thing, 1, N)
+        del thing
+        for s in theirs[1:]:
+            cu.launch(s, CONFIG, kernels["add"], Theirs(work), 0, N)
+        free.sync()
+        try_to_release()
+        assert seen.alive
+    wait_until_released(seen)
+    for s in ours:
+        s.close()
+
+
+def test_a_reset_forgets_streams_of_others(script):
+    run = script(
+        script.dedent(RESET)
+        + script.dedent("""
+        class Wrapped:
+            def __cuda_stream__(self):
+                return 0, handle
+        other = device.create_stream()
+        handle = other.handle
+        seen = launch()
+        config = cu.LaunchConfig(grid=1, block=64)
+        cu.launch(Wrapped(), config, code["add"], memory, 1)
+        stream.close()
+        other.close()
+        device.reset()
+        stream = device.create_stream()
+        handle = stream.handle
+        code = cu.Program(CODE, "c++").compile()
+        memory = cu.zeros((64,), "i4", stream=stream)
+        for _ in range(3):
+            cu.launch(Wrapped(), config, code["add"], memory, 1)
+        print(memory.numpy(stream=stream)[0], cu.live_objects()["Stream"])
+        """)
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "3 1\n", "")
+
+
+@pytest.mark.parametrize("way", ["resource", "virtual", "tensor", "adopted"])
+def test_memory_keeps_the_owner_of_its_stream(device, stream, watch, way):
+    """It is given back in that stream, which its library might destroy before."""
+    owner = Wrapped(stream.handle)
+    seen = watch(owner)
+    if way == "tensor":
+        memory = cu.empty((N,), "i4", stream=owner)
+    elif way == "virtual":
+        memory = cu.VirtualMemoryResource(device).allocate(64, stream=owner)
+    elif way == "adopted":
+        held = device.allocate(64, stream=stream)
+        memory = cu.Buffer.from_handle(held.handle, 64, owner=held, stream=owner)
+    else:
+        memory = device.allocate(64, stream=owner)
+    for _ in range(3):  # others with the same handle come and go
+        device.allocate(64, stream=Wrapped(stream.handle)).close()
+    del owner
+    settle()
+    assert seen.alive
+    view = memory[:16]
+    memory.close()
+    settle()
+    assert seen.alive
+    view.close()
+    stream.sync()
+    settle()
+    assert not seen.alive
+
+
+def test_default_streams_keep_nobody(device, watch):
+    owner = Wrapped(1)
+    seen = watch(owner)
+    memory = device.allocate(64, stream=owner)
+    del owner
+    settle()
+    assert not seen.alive
+    memory.close()

@@ -376,6 +376,20 @@ def test_memory_for_cupy(cupy, device, stream):
         for_cupy(5)
 
 
+def test_cupy_gets_its_own_error_of_too_little_memory(cupy, device, stream):
+    """What catches CuPy's error, as CuPy's plans of FFTs do, must go on doing so."""
+
+    class OutOfMemory(MemoryError):
+        def __init__(self, size, total):
+            super().__init__(f"{size} bytes, {total} in use")
+
+    cupy.cuda.memory = SimpleNamespace(OutOfMemoryError=OutOfMemory)
+    cupy.cuda.runtime = SimpleNamespace(memGetInfo=lambda: (100, 1000))
+    with pytest.raises(OutOfMemory, match=f"{1 << 50} bytes, 900 in use") as e:
+        for_cupy(device.memory_resource)(1 << 50)
+    assert isinstance(e.value.__cause__, cu.OutOfMemoryError)
+
+
 class Callbacks:
     """RMM's resource that calls functions."""
 
@@ -423,6 +437,53 @@ def test_memory_for_rmm(rmm, device, stream):
             made.allocate_func(256)
     settle()
     assert cu.live_objects().get("Buffer", 0) == before
+
+
+def test_freeing_for_rmm_raises_nothing(rmm, device, stream, monkeypatch):
+    """RMM calls from C++, in which an exception of Python's would be left behind."""
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: said.append(args.exc_value))
+    made = for_rmm(device.memory_resource)
+    address = made.allocate_func(256, stream)
+    made.deallocate_func(address, 256, None)  # no stream: the memory is rather kept
+    made.deallocate_func(address + 1, 256, stream)
+    assert [type(e) for e in said] == [TypeError, KeyError]
+    made.deallocate_func(address, 256, stream)
+    assert len(said) == 2
+    with pytest.raises(MemoryError):
+        made.allocate_func(1 << 50, stream)
+
+
+EXIT = """
+import sys
+from types import ModuleType, SimpleNamespace
+import cudago
+from cudago.allocators import for_rmm
+
+sys.modules["rmm"] = rmm = ModuleType("rmm")
+rmm.mr = SimpleNamespace(CallbackMemoryResource=lambda *functions: functions)
+device = cudago.Device()
+stream = device.create_stream()
+parts = {}  # what is kept of these must not keep this module: held goes when it does, after cudago
+exec('''
+import os
+
+class DeviceBuffer:
+    def __init__(self, functions, handle):
+        self.stream = type("Stream", (), {"__cuda_stream__": lambda self: (0, handle)})()
+        self.free, self.at = functions[1], functions[0](256, self.stream)
+
+    def __del__(self, write=os.write):
+        self.free(self.at, 256, self.stream)
+        write(1, b"freed")
+''', parts)
+held = parts["DeviceBuffer"](for_rmm(device.memory_resource), stream.handle)
+"""
+
+
+def test_freeing_for_rmm_after_exit_is_nothing(script, driver):
+    run = script(EXIT, CUDAGO_DRIVER=driver)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "freed", "")
 
 
 def test_the_libraries_are_needed_only_when_used(device, stream):

@@ -325,6 +325,85 @@ def test_one_pool_for_all_that_is_sent(two):
     ) == ["0"]
 
 
+def test_a_pool_imported_twice_is_one(two):
+    assert two(
+        """
+        def child(pipe, handle, descriptor):
+            device = cu.Device()
+            stream = device.create_stream()
+            pools = [
+                cu.DeviceMemoryResource.from_allocation_handle(device, handle),
+                cu.DeviceMemoryResource.from_allocation_handle(device, handle),
+                cu.DeviceMemoryResource.from_allocation_handle(
+                    device, cu.IPCAllocationHandle(os.dup(handle.fileno()))
+                ),
+            ]
+            ours = [cu.Buffer.from_ipc_descriptor(p, descriptor, stream=stream) for p in pools]
+            print(len({b.ptr for b in ours}))
+            pools[0].close()
+            raises(cu.ClosedError, "memory resource", lambda:
+                cu.Buffer.from_ipc_descriptor(pools[0], descriptor, stream=stream))
+            for i in 2, 0:
+                ours[i].close()
+                settle()
+                stream.sync()
+            print((ours[1].view("i4").numpy(stream=stream) == 5).all())
+            pools[1].close()
+            pools[2].close()
+            ours[1].close()
+            settle()
+            print(cu.live_objects(), flush=True)
+            pipe.send("done")
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, pool.get_allocation_handle(), buffer.ipc_descriptor)
+            pipe.recv()
+            process.join()
+            buffer.close()
+            settle()
+            stream.sync()
+            print(process.exitcode, pool.statistics.used)
+        """
+    ) == ["1", "True", "{'Stream': 1}", "0 0"]
+
+
+def test_a_descriptor_cannot_say_more_than_there_is(two):
+    assert two(
+        """
+        from dataclasses import replace
+
+        def child(pipe, pool):
+            descriptor = pipe.recv()
+            stream = pool.device.create_stream()
+            for size in 1 << 40, (1 << 63) - 1:
+                forged = replace(descriptor, allocation_size=size, size=size)
+                raises(ValueError, f"says that the memory has {size} bytes, and the driver that",
+                    lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))
+            buffer = cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
+            print(buffer.size, (buffer.view("i4").numpy(stream=stream) == 5).all())
+            forged = replace(descriptor, allocation_size=4095, size=4095)
+            raises(ValueError, "has 4095 bytes, and an earlier one said 4096",
+                lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))
+            buffer.close()
+            settle()
+            print(cu.live_objects(), flush=True)
+            pipe.send("done")
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, pool)
+            pipe.send(buffer.ipc_descriptor)
+            pipe.recv()
+            process.join()
+            buffer.close()
+            settle()
+            stream.sync()
+            print(process.exitcode, pool.statistics.used)
+        """
+    ) == ["4096 True", "{'MemoryResource': 1, 'Stream': 1}", "0 0"]
+
+
 def test_threads_import_the_same_memory(two):
     assert two(
         """
@@ -510,7 +589,7 @@ def test_a_file_is_no_pool(device, stream, tmp_path):
         file.flush()
         for leases in (-1, os.dup(file.fileno())):
             handle = cu.IPCAllocationHandle(os.dup(file.fileno()), leases)
-            with handle, pytest.raises(cu.CUDAError):
+            with handle, pytest.raises(cu.CUDAError if leases < 0 else ValueError):
                 cu.DeviceMemoryResource.from_allocation_handle(device, handle)
     with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
         bad = cu.IPCBufferDescriptor(bytes(64), bytes(16), 64, 0, 60, 8)

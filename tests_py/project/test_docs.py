@@ -22,7 +22,7 @@ from ..installed import BLOCK, ROOT, command, python_blocks
 
 ELSEWHERE = ":class: elsewhere"
 NAMED = {
-    "guide/other-compilers.rst": ["numba", "triton", "cub"],
+    "guide/other-compilers.rst": ["numba", "triton", "nvvm", "cub"],
     "guide/from-pytorch.rst": ["torch-kernel"],
     "guide/torch-operator.rst": ["torch-operator"],
     "guide/jax-operator.rst": ["jax-operator"],

@@ -61,7 +61,7 @@ type CUDA_MEMCPY3D struct {
 	_             [4]byte
 	SrcHost       uintptr
 	SrcDevice     CUdeviceptr
-	SrcArray      uintptr
+	SrcArray      CUarray
 	_             uintptr
 	SrcPitch      uint64
 	SrcHeight     uint64
@@ -73,7 +73,7 @@ type CUDA_MEMCPY3D struct {
 	_             [4]byte
 	DstHost       uintptr
 	DstDevice     CUdeviceptr
-	DstArray      uintptr
+	DstArray      CUarray
 	_             uintptr
 	DstPitch      uint64
 	DstHeight     uint64

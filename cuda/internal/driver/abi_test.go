@@ -33,6 +33,7 @@ func TestLayouts(t *testing.T) {
 		ipc    CUipcEventHandle
 		tiles  CUtensorMap
 		copies CUmemcpyAttributes
+		array  CUDA_ARRAY3D_DESCRIPTOR
 		image  CUDA_RESOURCE_DESC
 		tex    CUDA_TEXTURE_DESC
 		view   CUDA_RESOURCE_VIEW_DESC
@@ -43,6 +44,9 @@ func TestLayouts(t *testing.T) {
 	}{
 		{"CUmemPoolProps", unsafe.Sizeof(pool), 88},
 		{"CUtensorMap", unsafe.Sizeof(tiles), 128},
+		{"CUDA_ARRAY3D_DESCRIPTOR", unsafe.Sizeof(array), 40},
+		{"CUDA_ARRAY3D_DESCRIPTOR.Flags", unsafe.Offsetof(array.Flags), 32},
+		{"CUDA_RESOURCE_DESC.res.array.hArray", unsafe.Offsetof(image.DevPtr), 8},
 		{"CUDA_RESOURCE_DESC", unsafe.Sizeof(image), 144},
 		{"CUDA_RESOURCE_DESC.res.pitch2D.pitchInBytes", unsafe.Offsetof(image.PitchInBytes), 40},
 		{"CUDA_RESOURCE_DESC.flags", unsafe.Offsetof(image.Flags), 136},

@@ -56,11 +56,12 @@ const (
 const (
 	CU_TRSF_READ_AS_INTEGER        uint32 = 0x01
 	CU_TRSF_NORMALIZED_COORDINATES uint32 = 0x02
+	CU_TRSF_SRGB                   uint32 = 0x10
 )
 
-// CUDA_RESOURCE_DESC is what a texture reads: the union has here the members of
-// linear memory, whose size is Width, and of pitched memory. From cuda.h, CUDA
-// 13.5.
+// CUDA_RESOURCE_DESC is what a texture or a surface reads: the union has here the
+// members of linear memory, whose size is Width, and of pitched memory. An array's
+// handle is where their address is: see OfArray. From cuda.h, CUDA 13.5.
 type CUDA_RESOURCE_DESC struct {
 	_            structs.HostLayout
 	ResType      CUresourcetype
@@ -74,6 +75,19 @@ type CUDA_RESOURCE_DESC struct {
 	Rest         [88]byte
 	Flags        uint32
 	_            [4]byte
+}
+
+// OfArray describes a whole array.
+func OfArray(a CUarray) CUDA_RESOURCE_DESC {
+	return CUDA_RESOURCE_DESC{ResType: CU_RESOURCE_TYPE_ARRAY, DevPtr: CUdeviceptr(a)}
+}
+
+// Array is the array that r describes, 0 if it describes other memory.
+func (r *CUDA_RESOURCE_DESC) Array() CUarray {
+	if r.ResType != CU_RESOURCE_TYPE_ARRAY {
+		return 0
+	}
+	return CUarray(r.DevPtr)
 }
 
 // CUDA_TEXTURE_DESC is how a texture reads. From cuda.h, CUDA 13.5.

@@ -27,6 +27,7 @@ type API interface {
 	GreenContextAPI
 	StreamAPI
 	EventAPI
+	ExternalAPI
 	MemoryAPI
 	VirtualMemoryAPI
 	ModuleAPI
@@ -196,6 +197,25 @@ type EventAPI interface {
 	CuIpcOpenEventHandle(handle CUipcEventHandle) (CUevent, CUresult)
 }
 
+// ExternalAPI is cuda.h's interoperability with external resources.
+type ExternalAPI interface {
+	// CuImportExternalMemory owns the descriptor once it has succeeded.
+	CuImportExternalMemory(desc *CUDA_EXTERNAL_MEMORY_HANDLE_DESC) (CUexternalMemory, CUresult)
+	// CuExternalMemoryGetMappedBuffer maps a part. The address must be freed, by
+	// CuMemFree, before the memory is destroyed.
+	CuExternalMemoryGetMappedBuffer(m CUexternalMemory, desc *CUDA_EXTERNAL_MEMORY_BUFFER_DESC) (CUdeviceptr, CUresult)
+	CuDestroyExternalMemory(m CUexternalMemory) CUresult
+	// CuImportExternalSemaphore owns the descriptor once it has succeeded.
+	CuImportExternalSemaphore(desc *CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) (CUexternalSemaphore, CUresult)
+	// CuSignalExternalSemaphoresAsync signals once all earlier work in s is done.
+	CuSignalExternalSemaphoresAsync(sems []CUexternalSemaphore, params []CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, s CUstream) CUresult
+	// CuWaitExternalSemaphoresAsync holds back later work in s until a timeline has
+	// at least the value, or another semaphore is signaled, which is thereby undone.
+	CuWaitExternalSemaphoresAsync(sems []CUexternalSemaphore, params []CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, s CUstream) CUresult
+	// CuDestroyExternalSemaphore must come after all work that uses it.
+	CuDestroyExternalSemaphore(sem CUexternalSemaphore) CUresult
+}
+
 // MemoryAPI is cuda.h's memory management.
 type MemoryAPI interface {
 	CuMemGetInfo() (free, total uint64, r CUresult)
@@ -334,14 +354,35 @@ type TensorMapAPI interface {
 		dataType CUtensorMapDataType, address CUdeviceptr, globalDim, globalStrides []uint64, boxDim, elementStrides []uint32,
 		interleave CUtensorMapInterleave, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill,
 	) (m CUtensorMap, r CUresult)
+	// CuTensorMapEncodeIm2col is the same for copies that lay out the columns of a
+	// convolution, of 3 to 5 dimensions: channels, width, height, depth and images.
+	// The corners are offsets in those between the first and the last.
+	CuTensorMapEncodeIm2col(
+		dataType CUtensorMapDataType, address CUdeviceptr, globalDim, globalStrides []uint64, lower, upper []int32, channels, pixels uint32,
+		elementStrides []uint32, interleave CUtensorMapInterleave, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill,
+	) (m CUtensorMap, r CUresult)
 }
 
-// TextureAPI is cuda.h's texture object management.
+// TextureAPI is cuda.h's management of arrays, and of the texture and surface
+// objects that kernels read and write them by.
 type TextureAPI interface {
-	// CuTexObjectCreate makes a texture of memory, whose address is a multiple of
-	// CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, in the current context. view must be
-	// nil unless the memory is an array. Linear memory is read by whole numbers
-	// alone: address and filter modes mean nothing there.
+	// CuArray3DCreate allocates an array in the current context, of one to three
+	// dimensions as the sizes that are not 0 say. CUDA_ERROR_INVALID_VALUE tells of
+	// every rule that is broken, CUDA_ERROR_NOT_SUPPORTED of a driver without such
+	// arrays. Not ordered by streams.
+	CuArray3DCreate(desc *CUDA_ARRAY3D_DESCRIPTOR) (a CUarray, r CUresult)
+	// CuArrayDestroy must not be called while work uses a, or a texture or surface
+	// of it.
+	CuArrayDestroy(a CUarray) CUresult
+	// CuSurfObjectCreate makes a surface of an array, which was created with
+	// CUDA_ARRAY3D_SURFACE_LDST.
+	CuSurfObjectCreate(res *CUDA_RESOURCE_DESC) (s CUsurfObject, r CUresult)
+	// CuSurfObjectDestroy must not be called while kernels use s.
+	CuSurfObjectDestroy(s CUsurfObject) CUresult
+	// CuTexObjectCreate makes a texture of an array, or of memory whose address is a
+	// multiple of CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, in the current context.
+	// view must be nil unless the memory is an array. Linear memory is read by whole
+	// numbers alone: address and filter modes mean nothing there.
 	CuTexObjectCreate(res *CUDA_RESOURCE_DESC, tex *CUDA_TEXTURE_DESC, view *CUDA_RESOURCE_VIEW_DESC) (t CUtexObject, r CUresult)
 	// CuTexObjectDestroy must not be called while kernels use t.
 	CuTexObjectDestroy(t CUtexObject) CUresult
@@ -369,6 +410,10 @@ type GraphAPI interface {
 	// CuGraphAddBatchMemOpNode adds a node that makes the operations in
 	// params.ParamArray one after another. The driver copies them.
 	CuGraphAddBatchMemOpNode(g CUgraph, deps []CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) (CUgraphNode, CUresult)
+	// CuGraphAddExternalSemaphoresSignalNode adds a node that signals semaphores.
+	// The driver copies the arrays.
+	CuGraphAddExternalSemaphoresSignalNode(g CUgraph, deps []CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (CUgraphNode, CUresult)
+	CuGraphAddExternalSemaphoresWaitNode(g CUgraph, deps []CUgraphNode, params *CUDA_EXT_SEM_WAIT_NODE_PARAMS) (CUgraphNode, CUresult)
 	// CuGraphAddMemAllocNode sets params.Dptr, which is the same in all launches.
 	CuGraphAddMemAllocNode(g CUgraph, deps []CUgraphNode, params *CUDA_MEM_ALLOC_NODE_PARAMS) (CUgraphNode, CUresult)
 	CuGraphAddMemFreeNode(g CUgraph, deps []CUgraphNode, p CUdeviceptr) (CUgraphNode, CUresult)
@@ -409,6 +454,8 @@ type GraphAPI interface {
 	CuGraphMemsetNodeSetParams(n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS) CUresult
 	CuGraphBatchMemOpNodeSetParams(n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
+	CuGraphExternalSemaphoresSignalNodeSetParams(n CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) CUresult
+	CuGraphExternalSemaphoresWaitNodeSetParams(n CUgraphNode, params *CUDA_EXT_SEM_WAIT_NODE_PARAMS) CUresult
 }
 
 // GraphExecAPI is cuda.h's executable graphs.
@@ -428,6 +475,10 @@ type GraphExecAPI interface {
 	// operations.
 	CuGraphExecBatchMemOpNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphExecHostNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
+	// CuGraphExecExternalSemaphoresSignalNodeSetParams can change everything but the
+	// number of semaphores.
+	CuGraphExecExternalSemaphoresSignalNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) CUresult
+	CuGraphExecExternalSemaphoresWaitNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_EXT_SEM_WAIT_NODE_PARAMS) CUresult
 	CuGraphNodeSetEnabled(x CUgraphExec, n CUgraphNode, enabled bool) CUresult
 	CuGraphNodeGetEnabled(x CUgraphExec, n CUgraphNode) (enabled bool, r CUresult)
 }

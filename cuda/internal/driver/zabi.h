@@ -27,6 +27,12 @@ typedef uint32_t CUmemorytype;
 typedef int32_t CUpointer_attribute;
 typedef int32_t CUfunction_attribute;
 typedef int32_t CUlaunchAttributeID;
+typedef uintptr_t CUarray;
+typedef uint64_t CUsurfObject;
+typedef uintptr_t CUexternalSemaphore;
+typedef uintptr_t CUexternalMemory;
+typedef int32_t CUexternalSemaphoreHandleType;
+typedef int32_t CUexternalMemoryHandleType;
 typedef int32_t CUgraphNodeType;
 typedef uint64_t CUgraphConditionalHandle;
 typedef int32_t CUgraphConditionalNodeType;
@@ -96,6 +102,75 @@ typedef struct {
 } CUlaunchConfig;
 
 typedef struct {
+	uint64_t Width;
+	uint64_t Height;
+	uint64_t Depth;
+	CUarray_format Format;
+	uint32_t NumChannels;
+	uint32_t Flags;
+	uint8_t pad0[4];
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef struct {
+	CUexternalSemaphoreHandleType Type;
+	uint8_t pad0[4];
+	int32_t Fd;
+	uint8_t pad1[12];
+	uint32_t Flags;
+	uint8_t pad2[64];
+	uint8_t pad3[4];
+} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
+
+typedef struct {
+	CUexternalMemoryHandleType Type;
+	uint8_t pad0[4];
+	int32_t Fd;
+	uint8_t pad1[12];
+	uint64_t Size;
+	uint32_t Flags;
+	uint8_t pad2[64];
+	uint8_t pad3[4];
+} CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+
+typedef struct {
+	uint64_t Offset;
+	uint64_t Size;
+	uint32_t Flags;
+	uint8_t pad0[64];
+	uint8_t pad1[4];
+} CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+
+typedef struct {
+	uint64_t Value;
+	uint8_t pad0[64];
+	uint32_t Flags;
+	uint8_t pad1[64];
+	uint8_t pad2[4];
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
+
+typedef struct {
+	uint64_t Value;
+	uint8_t pad0[64];
+	uint32_t Flags;
+	uint8_t pad1[64];
+	uint8_t pad2[4];
+} CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
+
+typedef struct {
+	uintptr_t ExtSemArray;
+	uintptr_t ParamsArray;
+	uint32_t NumExtSems;
+	uint8_t pad0[4];
+} CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
+
+typedef struct {
+	uintptr_t ExtSemArray;
+	uintptr_t ParamsArray;
+	uint32_t NumExtSems;
+	uint8_t pad0[4];
+} CUDA_EXT_SEM_WAIT_NODE_PARAMS;
+
+typedef struct {
 	CUfunction Func;
 	uint32_t GridDimX;
 	uint32_t GridDimY;
@@ -120,7 +195,7 @@ typedef struct {
 	uint8_t pad0[4];
 	uintptr_t SrcHost;
 	CUdeviceptr SrcDevice;
-	uintptr_t SrcArray;
+	CUarray SrcArray;
 	uintptr_t pad1;
 	uint64_t SrcPitch;
 	uint64_t SrcHeight;
@@ -132,7 +207,7 @@ typedef struct {
 	uint8_t pad2[4];
 	uintptr_t DstHost;
 	CUdeviceptr DstDevice;
-	uintptr_t DstArray;
+	CUarray DstArray;
 	uintptr_t pad3;
 	uint64_t DstPitch;
 	uint64_t DstHeight;
@@ -379,6 +454,13 @@ enum {
 	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
 	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 	CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
+	CUDA_ARRAY3D_LAYERED = 0x01,
+	CUDA_ARRAY3D_SURFACE_LDST = 0x02,
+	CUDA_ARRAY3D_CUBEMAP = 0x04,
+	CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
+	CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD = 9,
+	CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
+	CUDA_EXTERNAL_MEMORY_DEDICATED = 1,
 	CU_GRAPH_NODE_TYPE_KERNEL = 0,
 	CU_GRAPH_NODE_TYPE_MEMCPY = 1,
 	CU_GRAPH_NODE_TYPE_MEMSET = 2,
@@ -506,6 +588,7 @@ enum {
 	CU_TR_FILTER_MODE_LINEAR = 1,
 	CU_TRSF_READ_AS_INTEGER = 0x01,
 	CU_TRSF_NORMALIZED_COORDINATES = 0x02,
+	CU_TRSF_SRGB = 0x10,
 	CU_MEM_LOCATION_TYPE_INVALID = 0,
 	CU_MEM_LOCATION_TYPE_DEVICE = 1,
 	CU_MEM_LOCATION_TYPE_HOST = 2,

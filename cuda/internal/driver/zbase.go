@@ -319,6 +319,41 @@ func (d *Base) CuIpcOpenEventHandle(handle CUipcEventHandle) (out0 CUevent, resu
 	return
 }
 
+func (d *Base) CuImportExternalMemory(desc *CUDA_EXTERNAL_MEMORY_HANDLE_DESC) (out0 CUexternalMemory, result CUresult) {
+	result = d.answer("cuImportExternalMemory")
+	return
+}
+
+func (d *Base) CuExternalMemoryGetMappedBuffer(m CUexternalMemory, desc *CUDA_EXTERNAL_MEMORY_BUFFER_DESC) (out0 CUdeviceptr, result CUresult) {
+	result = d.answer("cuExternalMemoryGetMappedBuffer")
+	return
+}
+
+func (d *Base) CuDestroyExternalMemory(m CUexternalMemory) (result CUresult) {
+	result = d.answer("cuDestroyExternalMemory")
+	return
+}
+
+func (d *Base) CuImportExternalSemaphore(desc *CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) (out0 CUexternalSemaphore, result CUresult) {
+	result = d.answer("cuImportExternalSemaphore")
+	return
+}
+
+func (d *Base) CuSignalExternalSemaphoresAsync(sems []CUexternalSemaphore, params []CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, s CUstream) (result CUresult) {
+	result = d.answer("cuSignalExternalSemaphoresAsync")
+	return
+}
+
+func (d *Base) CuWaitExternalSemaphoresAsync(sems []CUexternalSemaphore, params []CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, s CUstream) (result CUresult) {
+	result = d.answer("cuWaitExternalSemaphoresAsync")
+	return
+}
+
+func (d *Base) CuDestroyExternalSemaphore(sem CUexternalSemaphore) (result CUresult) {
+	result = d.answer("cuDestroyExternalSemaphore")
+	return
+}
+
 func (d *Base) CuMemGetInfo() (free uint64, total uint64, result CUresult) {
 	result = d.answer("cuMemGetInfo")
 	return
@@ -604,6 +639,31 @@ func (d *Base) CuTensorMapEncodeTiled(dataType CUtensorMapDataType, address CUde
 	return
 }
 
+func (d *Base) CuTensorMapEncodeIm2col(dataType CUtensorMapDataType, address CUdeviceptr, globalDim []uint64, globalStrides []uint64, lower []int32, upper []int32, channels uint32, pixels uint32, elementStrides []uint32, interleave CUtensorMapInterleave, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill) (m CUtensorMap, result CUresult) {
+	result = d.answer("cuTensorMapEncodeIm2col")
+	return
+}
+
+func (d *Base) CuArray3DCreate(desc *CUDA_ARRAY3D_DESCRIPTOR) (a CUarray, result CUresult) {
+	result = d.answer("cuArray3DCreate")
+	return
+}
+
+func (d *Base) CuArrayDestroy(a CUarray) (result CUresult) {
+	result = d.answer("cuArrayDestroy")
+	return
+}
+
+func (d *Base) CuSurfObjectCreate(res *CUDA_RESOURCE_DESC) (s CUsurfObject, result CUresult) {
+	result = d.answer("cuSurfObjectCreate")
+	return
+}
+
+func (d *Base) CuSurfObjectDestroy(s CUsurfObject) (result CUresult) {
+	result = d.answer("cuSurfObjectDestroy")
+	return
+}
+
 func (d *Base) CuTexObjectCreate(res *CUDA_RESOURCE_DESC, tex *CUDA_TEXTURE_DESC, view *CUDA_RESOURCE_VIEW_DESC) (t CUtexObject, result CUresult) {
 	result = d.answer("cuTexObjectCreate")
 	return
@@ -676,6 +736,16 @@ func (d *Base) CuGraphAddEventWaitNode(g CUgraph, deps []CUgraphNode, e CUevent)
 
 func (d *Base) CuGraphAddBatchMemOpNode(g CUgraph, deps []CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) (out0 CUgraphNode, result CUresult) {
 	result = d.answer("cuGraphAddBatchMemOpNode")
+	return
+}
+
+func (d *Base) CuGraphAddExternalSemaphoresSignalNode(g CUgraph, deps []CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (out0 CUgraphNode, result CUresult) {
+	result = d.answer("cuGraphAddExternalSemaphoresSignalNode")
+	return
+}
+
+func (d *Base) CuGraphAddExternalSemaphoresWaitNode(g CUgraph, deps []CUgraphNode, params *CUDA_EXT_SEM_WAIT_NODE_PARAMS) (out0 CUgraphNode, result CUresult) {
+	result = d.answer("cuGraphAddExternalSemaphoresWaitNode")
 	return
 }
 
@@ -794,6 +864,16 @@ func (d *Base) CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PA
 	return
 }
 
+func (d *Base) CuGraphExternalSemaphoresSignalNodeSetParams(n CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result CUresult) {
+	result = d.answer("cuGraphExternalSemaphoresSignalNodeSetParams")
+	return
+}
+
+func (d *Base) CuGraphExternalSemaphoresWaitNodeSetParams(n CUgraphNode, params *CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result CUresult) {
+	result = d.answer("cuGraphExternalSemaphoresWaitNodeSetParams")
+	return
+}
+
 func (d *Base) CuGraphInstantiateWithParams(g CUgraph, params *CUDA_GRAPH_INSTANTIATE_PARAMS) (out0 CUgraphExec, result CUresult) {
 	result = d.answer("cuGraphInstantiateWithParams")
 	return
@@ -841,6 +921,16 @@ func (d *Base) CuGraphExecBatchMemOpNodeSetParams(x CUgraphExec, n CUgraphNode, 
 
 func (d *Base) CuGraphExecHostNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) (result CUresult) {
 	result = d.answer("cuGraphExecHostNodeSetParams")
+	return
+}
+
+func (d *Base) CuGraphExecExternalSemaphoresSignalNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result CUresult) {
+	result = d.answer("cuGraphExecExternalSemaphoresSignalNodeSetParams")
+	return
+}
+
+func (d *Base) CuGraphExecExternalSemaphoresWaitNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result CUresult) {
+	result = d.answer("cuGraphExecExternalSemaphoresWaitNodeSetParams")
 	return
 }
 

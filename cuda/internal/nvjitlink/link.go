@@ -20,6 +20,7 @@ import (
 type Library struct {
 	path         string
 	major, minor int
+	identity     string
 	fn           [callCount]C.address
 }
 
@@ -27,6 +28,9 @@ var _ Linker = (*Library)(nil)
 
 // Version implements [Linker].
 func (l *Library) Version() (major, minor int) { return l.major, l.minor }
+
+// Identity implements [Linker].
+func (l *Library) Identity() string { return l.identity }
 
 // Path is the file that the library was loaded from, or the name that the loader
 // found it by.

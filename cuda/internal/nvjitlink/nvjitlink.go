@@ -16,6 +16,9 @@ type Linker interface {
 	// Link links the inputs. Output.Log is filled whatever the result is; the
 	// rest of it only on success.
 	Link(in Input) (Output, Result)
+	// Identity differs between linkers that may produce different code: it has the
+	// version, and what file it is.
+	Identity() string
 }
 
 // Kind says what a piece of code is, an nvJitLinkInputType.

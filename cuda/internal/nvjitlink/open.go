@@ -91,6 +91,10 @@ func openFile(file string, major int) (l *Library, why string) {
 		return nil, "does not tell its version"
 	}
 	l.major, l.minor = int(a), int(b)
+	if origin := dl.FileOf(uintptr(l.fn[version])); origin != "" {
+		l.path = origin
+	}
+	l.identity = fmt.Sprintf("nvJitLink %d.%d", l.major, l.minor) + dl.Describe(l.path)
 	return l, ""
 }
 

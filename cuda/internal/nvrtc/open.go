@@ -134,17 +134,10 @@ func openBuiltins(dir string) {
 	}
 }
 
-// identify describes the files by size and time: NVRTC tells its version, but not
-// its build, and reading 100 MB would take longer than compiling.
+// identify tells NVRTCs apart, which tell their version, but not their build.
 func identify(l *Library) string {
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(l.path), "libnvrtc-builtins.so.*"))
-	text := fmt.Sprintf("NVRTC %d.%d", l.major, l.minor)
-	for _, file := range append(files, l.path) {
-		if info, err := os.Stat(file); err == nil {
-			text += fmt.Sprintf("\n%s %d %d", file, info.Size(), info.ModTime().UnixNano())
-		}
-	}
-	return text
+	return fmt.Sprintf("NVRTC %d.%d", l.major, l.minor) + dl.Describe(append(files, l.path)...)
 }
 
 func openFile(file string, tried *[]Attempt) *Library {

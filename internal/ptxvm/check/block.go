@@ -79,11 +79,15 @@ func runWatched(w *lane.Warp, in *lane.Inst, m uint32) {
 		v.epoch = v.fence(uint32(w.CTA.Linear))
 	}
 	inner := &in.Parts[0]
-	if x.bulk {
+	switch {
+	case x.bulk:
 		v.checkBulk(w, x, inner, m)
-	}
-	for i := 0; !x.bulk && i < len(x.accesses); i++ {
-		v.check(w, &x.accesses[i], m)
+	case x.sampled:
+		v.checkSampled(w, &x.accesses[0], inner, m)
+	default:
+		for i := range x.accesses {
+			v.check(w, &x.accesses[i], m)
+		}
 	}
 	inner.Fn(w, inner, m)
 	if len(x.accesses) > 0 && x.accesses[0].kind.Strong() {

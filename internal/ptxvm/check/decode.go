@@ -46,6 +46,7 @@ type watched struct {
 	accesses []access
 	fence    bool // what the block did before is visible to all after
 	bulk     bool // a bulk copy, whose accesses are of shared memory and of global memory
+	sampled  bool // through a texture or a surface
 }
 
 // Watch wraps an instruction that touches memory which others can see. The
@@ -100,6 +101,8 @@ func (d *Decoder) accessesOf(in *lane.Inst) watched {
 		return watched{accesses: []access{a}, fence: ir.Op != ptxir.OpMbarExpectTx && ir.Op != ptxir.OpMbarInval}
 	case ptxir.OpBulkLoad, ptxir.OpBulkStore, ptxir.OpTensorLoad, ptxir.OpTensorStore:
 		return watched{accesses: bulkAccesses(ir), bulk: true}
+	case ptxir.OpTex, ptxir.OpSurfLoad, ptxir.OpSurfStore:
+		return watched{accesses: []access{sampledAccess(ir)}, sampled: true}
 	}
 	return watched{}
 }

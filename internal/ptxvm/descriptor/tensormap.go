@@ -76,6 +76,34 @@ func (s Swizzle) Place(offset uint64) uint64 {
 
 const tensorMapMark = 0x70614D54 // "TMap"
 
+// Im2col is what a map of columns has besides a tensor. No copy reads it here.
+//
+// Encoded behind the tensor's numbers, little-endian:
+//
+//	80  lower corner, 86 upper corner: 16 bits for each dimension between the
+//	    first and the last
+//	92  channels, 94 pixels: 16 bits each
+type Im2col struct {
+	Lower, Upper     [MaxRank - 2]int16
+	Channels, Pixels uint16
+}
+
+const im2colMark = 0x63614D54 // "TMac"
+
+// EncodeIm2col writes a map of columns into 128 bytes.
+func (m *TensorMap) EncodeIm2col(c *Im2col) (b [TensorMapSize]byte) {
+	put := binary.LittleEndian
+	b = m.Encode()
+	put.PutUint32(b[0:], im2colMark)
+	for i := range c.Lower {
+		put.PutUint16(b[80+2*i:], uint16(c.Lower[i]))
+		put.PutUint16(b[86+2*i:], uint16(c.Upper[i]))
+	}
+	put.PutUint16(b[92:], c.Channels)
+	put.PutUint16(b[94:], c.Pixels)
+	return b
+}
+
 // Encode writes the map into 128 bytes.
 func (m *TensorMap) Encode() (b [TensorMapSize]byte) {
 	put := binary.LittleEndian
@@ -99,6 +127,9 @@ func (m *TensorMap) Encode() (b [TensorMapSize]byte) {
 // anything.
 func DecodeTensorMap(b []byte) (m TensorMap, err error) {
 	get := binary.LittleEndian
+	if len(b) == TensorMapSize && get.Uint32(b) == im2colMark {
+		return m, fmt.Errorf("the tensor map is one of im2col, whose copies are not simulated")
+	}
 	if len(b) != TensorMapSize || get.Uint32(b) != tensorMapMark {
 		return m, fmt.Errorf("there is no tensor map of this driver")
 	}

@@ -11,7 +11,7 @@ import (
 
 // TextureSize is the bytes of a texture. A texture's handle is the device address
 // where they are.
-const TextureSize = 72
+const TextureSize = 80
 
 // AddressMode is what coordinates beyond the bounds mean. The numbers are cuda.h's
 // (CUaddress_mode).
@@ -25,26 +25,32 @@ const (
 	Border
 )
 
-// A Texture describes elements of 1, 2 or 4 channels, in rows.
+// A Texture describes elements of 1, 2 or 4 channels, in rows, and these in
+// slices or layers.
 //
 // Encoded, little-endian:
 //
 //	0   the mark
 //	4   format (CUarray_format), channels, address modes of x and y: a byte each
 //	8   1 for one dimension that is read by whole numbers, linear filtering,
-//	    normalized coordinates, integers as they are: a byte each; zeros
+//	    normalized coordinates, integers as they are: a byte each
+//	12  address mode of z, coordinates, 1 for layers: a byte each; 0
 //	16  address, 24 width, 32 height, 40 pitch in bytes
-//	48  border color, 16 bytes; zeros
+//	48  border color, 16 bytes
+//	64  depth, 72 bytes from slice to slice
 type Texture struct {
 	Format, Channels uint8
-	Address          [2]AddressMode
+	Address          [3]AddressMode
+	Rank             int  // coordinates: 1 to 3, without the layer
+	Layered          bool // Depth counts layers, which have a coordinate of their own
 	Fetch            bool // one dimension, read by whole numbers
 	Linear           bool // filtered
 	Normalized       bool
 	Integer          bool // integers are not promoted to numbers up to 1
 	Memory           uint64
 	Width, Height    uint64 // elements
-	Pitch            uint64 // bytes
+	Depth            uint64 // slices or layers
+	Pitch, Slice     uint64 // bytes from one row, and from one slice, to the next
 	Color            [4]float32
 }
 
@@ -55,9 +61,10 @@ func (t *Texture) Encode() (b [TextureSize]byte) {
 	put := binary.LittleEndian
 	put.PutUint32(b[:], textureMark)
 	b[4], b[5], b[6], b[7] = t.Format, t.Channels, byte(t.Address[0]), byte(t.Address[1])
-	for i, on := range []bool{t.Fetch, t.Linear, t.Normalized, t.Integer} {
+	b[12], b[13] = byte(t.Address[2]), byte(t.Rank)
+	for place, on := range map[int]bool{8: t.Fetch, 9: t.Linear, 10: t.Normalized, 11: t.Integer, 14: t.Layered} {
 		if on {
-			b[8+i] = 1
+			b[place] = 1
 		}
 	}
 	for i, v := range []uint64{t.Memory, t.Width, t.Height, t.Pitch} {
@@ -66,6 +73,8 @@ func (t *Texture) Encode() (b [TextureSize]byte) {
 	for i, v := range t.Color {
 		put.PutUint32(b[48+4*i:], math.Float32bits(v))
 	}
+	put.PutUint64(b[64:], t.Depth)
+	put.PutUint64(b[72:], t.Slice)
 	return b
 }
 
@@ -76,15 +85,17 @@ func DecodeTexture(b []byte) (t Texture, err error) {
 		return t, fmt.Errorf("there is no texture of this driver")
 	}
 	t = Texture{
-		Format: b[4], Channels: b[5], Address: [2]AddressMode{AddressMode(b[6]), AddressMode(b[7])},
-		Fetch: b[8] == 1, Linear: b[9] == 1, Normalized: b[10] == 1, Integer: b[11] == 1,
+		Format: b[4], Channels: b[5], Address: [3]AddressMode{AddressMode(b[6]), AddressMode(b[7]), AddressMode(b[12])},
+		Fetch: b[8] == 1, Linear: b[9] == 1, Normalized: b[10] == 1, Integer: b[11] == 1, Rank: int(b[13]), Layered: b[14] == 1,
 		Memory: get.Uint64(b[16:]), Width: get.Uint64(b[24:]), Height: get.Uint64(b[32:]), Pitch: get.Uint64(b[40:]),
+		Depth: get.Uint64(b[64:]), Slice: get.Uint64(b[72:]),
 	}
 	for i := range t.Color {
 		t.Color[i] = math.Float32frombits(get.Uint32(b[48+4*i:]))
 	}
-	sound := FormatSize(t.Format) > 0 && (t.Channels == 1 || t.Channels == 2 || t.Channels == 4) && max(t.Address[0], t.Address[1]) <= Border
-	if !sound || t.Width == 0 || t.Height == 0 {
+	sound := FormatSize(t.Format) > 0 && (t.Channels == 1 || t.Channels == 2 || t.Channels == 4) && max(t.Address[0], t.Address[1], t.Address[2]) <= Border
+	sized := t.Width > 0 && t.Height > 0 && t.Depth > 0 && t.Rank >= 1 && t.Rank <= 3
+	if !sound || !sized {
 		return t, fmt.Errorf("the texture was changed")
 	}
 	return t, nil
@@ -125,126 +136,6 @@ func (t *Texture) IsFloat() bool {
 
 // Size is the bytes of an element.
 func (t *Texture) Size() uint64 { return FormatSize(t.Format) * uint64(t.Channels) }
-
-// A Read returns the bytes of the element at an address.
-type Read func(addr uint64) []byte
-
-// FetchAt is the element with number i, zeros beyond the bounds: 4 channels of 32
-// bits.
-//
-// CUDA C++ Programming Guide, "Texture Fetching".
-func (t *Texture) FetchAt(i int64, read Read) [4]uint32 {
-	if i < 0 || uint64(i) >= t.Width {
-		return [4]uint32{}
-	}
-	return t.bits(read(t.Memory + uint64(i)*t.Size()))
-}
-
-// Sample is what the texture has at (x, y).
-//
-// CUDA C++ Programming Guide, "Texture Fetching".
-func (t *Texture) Sample(x, y float32, read Read) [4]uint32 {
-	u, v := t.place(float64(x), t.Width, 0), t.place(float64(y), t.Height, 1)
-	if !t.Linear {
-		return t.element(floor(u), floor(v), read)
-	}
-	u, v = u-0.5, v-0.5
-	i, j := floor(u), floor(v)
-	a, b := fraction(u), fraction(v)
-	var sum [4]float64
-	for k := range 4 {
-		di, dj := int64(k&1), int64(k>>1)
-		weight := (1 - a) * (1 - b)
-		switch k {
-		case 1:
-			weight = a * (1 - b)
-		case 2:
-			weight = (1 - a) * b
-		case 3:
-			weight = a * b
-		}
-		if weight == 0 {
-			continue // what is not read cannot be NaN
-		}
-		for c, bits := range t.element(i+di, j+dj, read) {
-			sum[c] += weight * float64(math.Float32frombits(bits))
-		}
-	}
-	var out [4]uint32
-	for c := range out {
-		out[c] = math.Float32bits(float32(sum[c]))
-	}
-	return out
-}
-
-// place is a coordinate in elements. Beyond the bounds it is that of the element
-// that is read, but for Clamp and Border.
-func (t *Texture) place(x float64, n uint64, dimension int) float64 {
-	if math.IsNaN(x) {
-		x = 0 // CUDA does not say what is read there
-	}
-	if !t.Normalized {
-		return x
-	}
-	switch t.Address[dimension] {
-	case Wrap:
-		x -= math.Floor(x)
-	case Mirror:
-		if f := math.Floor(x); math.Mod(f, 2) == 0 {
-			x -= f
-		} else {
-			x = 1 - (x - f)
-		}
-	}
-	return x * float64(n)
-}
-
-// floor is the whole number below x, within what an int64 has.
-func floor(x float64) int64 { return int64(math.Floor(min(max(x, -1<<40), 1<<40))) }
-
-// fraction is the weight of the next element: the guide says 9 bits, 8 of them
-// behind the point. That it is rounded to the nearest is a guess.
-func fraction(x float64) float64 {
-	x = min(max(x, -1<<40), 1<<40)
-	return math.Round((x-math.Floor(x))*256) / 256
-}
-
-// At is what the texture has at whole coordinates, without a filter.
-func (t *Texture) At(i, j int64, read Read) [4]uint32 { return t.element(i, j, read) }
-
-func (t *Texture) element(i, j int64, read Read) [4]uint32 {
-	i, inX := bound(i, t.Width, t.mode(0))
-	j, inY := bound(j, t.Height, t.mode(1))
-	if !inX || !inY {
-		return t.border()
-	}
-	return t.bits(read(t.Memory + uint64(j)*t.Pitch + uint64(i)*t.Size()))
-}
-
-// mode is the address mode of a dimension. Coordinates that are not normalized
-// are clamped, or have a border.
-func (t *Texture) mode(dimension int) AddressMode {
-	m := t.Address[dimension]
-	if !t.Normalized && m != Border {
-		return Clamp
-	}
-	return m
-}
-
-// bound moves a whole coordinate into the bounds; a mirrored or wrapped one lies
-// at most one element beyond them.
-func bound(i int64, size uint64, mode AddressMode) (inside int64, ok bool) {
-	n := int64(size)
-	switch {
-	case i >= 0 && i < n:
-		return i, true
-	case mode == Border:
-		return 0, false
-	case mode == Wrap:
-		return (i%n + n) % n, true
-	}
-	return min(max(i, 0), n-1), true // the mirror image of the next element is the last one
-}
 
 func (t *Texture) border() (out [4]uint32) {
 	for c := range out {

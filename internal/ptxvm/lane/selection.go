@@ -87,6 +87,8 @@ func init() { // a literal would be an initialisation cycle through decodeInstr
 		ptxir.OpMbarPending: (*selection).mbarrierPending,
 		ptxir.OpBulkLoad:    (*selection).bulkCopy, ptxir.OpBulkStore: (*selection).bulkCopy,
 		ptxir.OpTex:        (*selection).tex,
+		ptxir.OpSurfLoad:   (*selection).surface,
+		ptxir.OpSurfStore:  (*selection).surface,
 		ptxir.OpTensorLoad: (*selection).bulkCopy, ptxir.OpTensorStore: (*selection).bulkCopy,
 		ptxir.OpLdmatrix: (*selection).matrixMove, ptxir.OpStmatrix: (*selection).matrixMove,
 		ptxir.OpMovmatrix: (*selection).movmatrix, ptxir.OpMma: (*selection).mma, ptxir.OpCvtPack: (*selection).cvtPack,

@@ -18,8 +18,8 @@ import (
 // be left out.
 func (s *selection) tex() error {
 	ir, in := s.ir, s.in
-	if len(ir.Src) < 2 || len(ir.Src) > 3 || len(ir.Dst) != 4 {
-		return fmt.Errorf("%d operands and %d destinations, want 2 or 3 and 4", len(ir.Src), len(ir.Dst))
+	if n := 1 + ir.Geometry().Operands(); len(ir.Src) != n || len(ir.Dst) != 4 {
+		return fmt.Errorf("%d operands and %d destinations, want %d and 4", len(ir.Src), len(ir.Dst), n)
 	}
 	if err := s.take(&in.A, ir.Src[0], register.Class64); err != nil {
 		return err
@@ -40,18 +40,12 @@ func (s *selection) tex() error {
 
 //go:norace
 func tex(w *Warp, in *Inst, m uint32) {
-	n := len(in.More) - 4
+	n := in.IR.Geometry().Operands()
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		t := w.texture(in, l)
-		if t.Fetch != (n == 1) || n == 1 && in.IR.From != ptxir.S32 {
-			detail := "a texture of rows is read by two coordinates"
-			if t.Fetch {
-				detail = "a texture of linear memory is read by one whole number"
-			}
-			w.Fault(&Stop{Kind: fault.Illegal, In: in, Lane: l, Detail: detail})
-		}
-		for c, v := range w.texel(in, l, &t, n) {
+		texel := w.texel(in, l, &t, func(addr uint64) []byte { return w.textureBytes(in, l, &t, addr) })
+		for c, v := range texel {
 			if place := in.More[n+c]; place != register.None {
 				w.U32(place)[l] = v
 			}
@@ -59,40 +53,108 @@ func tex(w *Warp, in *Inst, m uint32) {
 	}
 }
 
-// texel reads a texture at a lane's coordinates.
-func (w *Warp) texel(in *Inst, l int, t *descriptor.Texture, n int) [4]uint32 {
-	s := w.site(in.Site)
-	read := func(addr uint64) []byte {
-		if size := t.Size(); addr-s.Base >= s.Span || size > s.Span-(addr-s.Base) {
-			var ok bool
-			if *s, ok = w.globalSite(addr, size); !ok {
-				*s = Site{}
-				w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: addr, Size: size, Space: ptxir.SpaceGlobal, Detail: "the memory of the texture"})
-			}
+// textureBytes is one element in memory.
+func (w *Warp) textureBytes(in *Inst, l int, t *descriptor.Texture, addr uint64) []byte {
+	s, size := w.site(in.Site), t.Size()
+	if addr-s.Base >= s.Span || size > s.Span-(addr-s.Base) {
+		var ok bool
+		if *s, ok = w.globalSite(addr, size); !ok {
+			*s = Site{}
+			w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: addr, Size: size, Space: ptxir.SpaceGlobal, Detail: "the memory of the texture"})
 		}
-		return s.Bytes(addr, t.Size(), 0)
 	}
-	x := w.U32(in.More[0])[l]
-	if n == 1 {
-		return t.FetchAt(int64(int32(x)), read)
+	return s.Bytes(addr, size, 0)
+}
+
+// texel is what a texture has at a lane's coordinates.
+func (w *Warp) texel(in *Inst, l int, t *descriptor.Texture, read descriptor.Read) [4]uint32 {
+	g := in.IR.Geometry()
+	var layer uint32
+	at := in.More[:g.Operands()]
+	if g.Layered {
+		layer, at = w.U32(at[0])[l], at[1:]
 	}
-	y := w.U32(in.More[1])[l]
-	if in.IR.From == ptxir.S32 {
-		return t.At(int64(int32(x)), int64(int32(y)), read)
+	var whole [3]int64
+	var real [3]float32
+	for d, place := range at {
+		x := w.U32(place)[l]
+		whole[d], real[d] = int64(int32(x)), math.Float32frombits(x)
 	}
-	return t.Sample(math.Float32frombits(x), math.Float32frombits(y), read)
+	switch {
+	case t.Fetch:
+		return t.FetchAt(whole[0], read)
+	case in.IR.From == ptxir.S32:
+		return t.At(whole, layer, read)
+	}
+	return t.Sample(real, layer, read)
+}
+
+// TextureReads calls see with each piece of memory that a lane is about to read
+// through a texture. It reads none of them, and says nothing of what will fault.
+func (w *Warp) TextureReads(in *Inst, l int, see func(addr, size uint64)) {
+	handle := w.U64(in.A)[l]
+	s, ok := w.globalSite(handle, descriptor.TextureSize)
+	if !ok {
+		return
+	}
+	t, err := descriptor.DecodeTexture(s.Bytes(handle, descriptor.TextureSize, 0))
+	if err != nil || misread(in.IR, &t) != "" {
+		return
+	}
+	none := make([]byte, t.Size())
+	w.texel(in, l, &t, func(addr uint64) []byte {
+		see(addr, t.Size())
+		return none
+	})
 }
 
 // texture reads the texture that a lane's handle stands for.
 func (w *Warp) texture(in *Inst, l int) descriptor.Texture {
-	handle := w.U64(in.A)[l]
-	s, ok := w.globalSite(handle, descriptor.TextureSize)
-	if !ok {
-		w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: handle, Size: descriptor.TextureSize, Space: ptxir.SpaceGlobal, Detail: "this is the handle of no texture"})
-	}
-	t, err := descriptor.DecodeTexture(s.Bytes(handle, descriptor.TextureSize, 0))
+	t, err := descriptor.DecodeTexture(w.handled(in, l, descriptor.TextureSize, "texture"))
+	why := misread(in.IR, &t)
 	if err != nil {
-		w.Fault(&Stop{Kind: fault.Illegal, In: in, Lane: l, Detail: fmt.Sprintf("%v at %#x", err, handle)})
+		why = fmt.Sprintf("%v at %#x", err, w.U64(in.A)[l])
+	}
+	if why != "" {
+		w.Fault(&Stop{Kind: fault.Illegal, In: in, Lane: l, Detail: why})
 	}
 	return t
+}
+
+// handled is what a lane's handle stands for.
+func (w *Warp) handled(in *Inst, l int, size uint64, what string) []byte {
+	handle := w.U64(in.A)[l]
+	s, ok := w.globalSite(handle, size)
+	if !ok {
+		w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: handle, Size: size, Space: ptxir.SpaceGlobal, Detail: "this is the handle of no " + what})
+	}
+	return s.Bytes(handle, size, 0)
+}
+
+// misread says why an instruction cannot read a texture, or "".
+func misread(ir *ptxir.Instr, t *descriptor.Texture) string {
+	g := ir.Geometry()
+	switch {
+	case t.Fetch && (g.Rank != 1 || g.Layered || ir.From != ptxir.S32):
+		return "a texture of linear memory is read by one whole number"
+	case !t.Fetch && (g.Rank != t.Rank || g.Layered != t.Layered):
+		return fmt.Sprintf("a texture of %s is read by %s", shape(t.Rank, t.Layered), coordinates(g))
+	}
+	return ""
+}
+
+func shape(rank int, layered bool) string {
+	text := [...]string{1: "1 dimension", 2: "2 dimensions", 3: "3 dimensions"}[rank]
+	if layered {
+		text += " in layers"
+	}
+	return text
+}
+
+func coordinates(g ptxir.Geometry) string {
+	text := [...]string{1: "1 coordinate", 2: "2 coordinates", 3: "3 coordinates"}[g.Rank]
+	if g.Layered {
+		text += " in a layer"
+	}
+	return text
 }

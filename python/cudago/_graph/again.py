@@ -26,6 +26,8 @@ _OPERANDS: dict[str, set[str]] = {
     "host": {"callback"},
     "event record": {"event"},
     "event wait": {"event"},
+    "semaphore signal": {"semaphore"},
+    "semaphore wait": {"semaphore"},
 }
 
 
@@ -88,6 +90,10 @@ def add_again(
         return graph._add_host(deps, object_of(held["callback"]), name)
     if kind == "empty":
         return graph._add_empty(deps, name)
+    if kind in ("semaphore signal", "semaphore wait"):
+        value = row[0] if row[1] else None
+        semaphore = object_of(held["semaphore"])
+        return graph._add_semaphore(deps, semaphore, value, kind == "semaphore wait", name)
     return graph._add_event(deps, object_of(held["event"]), kind == "event record", name)
 
 

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .._memory.resource import mask_of
 from .._tensor import copy, strided
 from .._tensor.element import pattern_for
-from .._tensor.tensor import Tensor, as_tensor
+from .._tensor.operand import as_tensor
+from .._tensor.tensor import Tensor
 from . import slot
 from .branching import Branching
 from .capture_into import capture_into
-from .memop import MemoryOperationNodes
+from .signals import SignalNodes
 from .slot import Slot
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer
     from .._memory.device import Device
-    from .._stream.event import Event
     from ..typing import BufferLike, CaptureMode, MemoryLike, StreamLike
     from .graph import Graph
     from .node import Node
@@ -42,7 +43,7 @@ def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
     return node
 
 
-class Builder(MemoryOperationNodes, Branching):
+class Builder(SignalNodes, Branching):
     """What graphs and nodes share: methods that add a node after others."""
 
     __slots__ = ()
@@ -89,6 +90,10 @@ class Builder(MemoryOperationNodes, Branching):
             node = graph._add_memcpy(deps, slot.plain(dst), slot.plain(src), name)
             slot.note(graph, node, "memcpy", (("dst", dst), ("src", src)))
             return graph._node(node)
+        if isinstance(dst, _core.OpaqueArray) or isinstance(src, _core.OpaqueArray):
+            from .._tensor.array import sides
+
+            return graph._node(graph._add_box(deps, *sides(dst, src), name))
         if _has_gaps(dst) or _has_gaps(src):
             return copy.node(
                 as_tensor(dst),
@@ -301,57 +306,6 @@ class Builder(MemoryOperationNodes, Branching):
         """
         graph, deps = self._at()
         return graph._node(graph._add_child(deps, other, name, move))
-
-    def record(self, event: Event, *, name: str | None = None) -> Node:
-        """Add a node that records an event, for other streams and for the host.
-
-        Parameters
-        ----------
-        event : Event
-            Recorded at each launch, once the nodes before this one have completed. The graph keeps
-            it.
-        name : str, optional
-            Unique in the graph.
-
-        Returns
-        -------
-        Node
-            The new node.
-
-        References
-        ----------
-        ``cuGraphAddEventRecordNode``
-
-        Examples
-        --------
-        >>> graph, event = cudago.Graph(device), device.create_event()
-        >>> graph.memset(device.allocate(4, stream=stream), 0).record(event).kind
-        'event record'
-        """
-        graph, deps = self._at()
-        return graph._node(graph._add_event(deps, event, True, name))
-
-    def wait(self, event: Event, *, name: str | None = None) -> Node:
-        """Add a node that waits for the latest recording of an event at the time it runs.
-
-        Parameters
-        ----------
-        event : Event
-            The event; the graph keeps it.
-        name : str, optional
-            Unique in the graph.
-
-        Returns
-        -------
-        Node
-            The new node.
-
-        References
-        ----------
-        ``cuGraphAddEventWaitNode``
-        """
-        graph, deps = self._at()
-        return graph._node(graph._add_event(deps, event, False, name))
 
     def allocate(
         self,

@@ -59,7 +59,7 @@ class GraphExec(_core.GraphExec):
     @property
     def nodes(self) -> tuple[ExecNode, ...]:
         """The nodes, in order of creation."""
-        return tuple([ExecNode(self, *row) for row in self._nodes()])
+        return tuple([self._node(*row) for row in self._nodes()])
 
     def update(self, graph: Graph) -> None:
         """Change every node to what a graph says, for later launches.
@@ -154,48 +154,8 @@ class GraphExec(_core.GraphExec):
         """Names of the slots that nodes use."""
         return tuple(uses_of(self))
 
-    def bind(self, **objects: KernelArgument) -> None:
-        """Exchange what slots hold, for later launches, in all nodes that use them.
-
-        What they held before is released as soon as the last launch that uses it has completed.
-
-        Parameters
-        ----------
-        **objects
-            By the names that were given to `slot`: objects as the nodes take them.
-
-        Raises
-        ------
-        TypeError
-            If there is no such slot.
-        ValueError
-            If a node cannot use the object, such as one of another size. No node has changed then.
-
-        See Also
-        --------
-        slot : Names an operand.
-        ExecNode.update : Changes one node.
-
-        Notes
-        -----
-        Blocks while another thread is inside a launch of this executable. A launch of another
-        thread can come between the updates of two nodes.
-
-        References
-        ----------
-        ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
-        ``cuGraphExecKernelNodeSetParams_v2``
-
-        Examples
-        --------
-        >>> x = device.allocate(4, stream=stream)
-        >>> graph = cudago.Graph(device)
-        >>> node = graph.memcpy(x, cudago.slot("source", b"abcd"), name="up")
-        >>> step = graph.instantiate()
-        >>> step.bind(source=b"efgh")
-        >>> step["up"].params.src
-        b'efgh'
-        """
+    def _bind(self, **objects: KernelArgument) -> None:
+        """Do what the native `bind` leaves to Python."""
         bind(self, objects)
 
     def profile(self, stream: StreamLike) -> GraphProfile:
@@ -246,10 +206,11 @@ class GraphExec(_core.GraphExec):
         """
         return profile_of(self, stream)
 
-    def __getitem__(self, name: str) -> ExecNode:
+    def _named(self, name: str) -> ExecNode:
+        """Return a node that was not looked up before."""
         row = self._find(name)
         if row is not None:
-            return ExecNode(self, *row)
+            return self._node(*row)
         names = ", ".join(own for _, own, _ in self._nodes())
         raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer, Pointer
+    from .._stream.semaphore import ExternalSemaphore
     from .._tensor.tensor import Tensor
     from ..typing import BufferLike, KernelArgument, MemoryLike, WaitCondition
     from .graph import Graph
@@ -97,9 +98,9 @@ class Node(Builder, _core.Node):
         """What the node does, as of now; later updates do not reach it.
 
         By the node's kind a `KernelNodeParams`, `MemcpyNodeParams`, `MemsetNodeParams`,
-        `BatchMemOpNodeParams`, `HostNodeParams`, `EventNodeParams`, `AllocNodeParams`,
-        `FreeNodeParams`, `ChildGraphNodeParams` or `ConditionalNodeParams`. None for a join, and
-        for what another library has captured.
+        `BatchMemOpNodeParams`, `HostNodeParams`, `EventNodeParams`, `SemaphoreNodeParams`,
+        `AllocNodeParams`, `FreeNodeParams`, `ChildGraphNodeParams` or `ConditionalNodeParams`. None
+        for a join, and for what another library has captured.
 
         It refers to the objects that were passed, as your own variables would, and to nothing else:
         as long as you keep it these objects live, but after the node and its launches are gone
@@ -125,6 +126,10 @@ class Node(Builder, _core.Node):
         src: Buffer | Pointer | Tensor = ...,
         value: SupportsIndex = ...,
         condition: WaitCondition = ...,
+    ) -> None: ...
+    @overload
+    def update(
+        self, /, *, semaphore: ExternalSemaphore = ..., value: SupportsIndex = ...
     ) -> None: ...
     @overload
     def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
@@ -171,7 +176,9 @@ class Node(Builder, _core.Node):
         ----------
         ``cuGraphMemcpyNodeSetParams``, ``cuGraphMemsetNodeSetParams``,
         ``cuGraphKernelNodeSetParams_v2``, ``cuGraphKernelNodeSetAttribute``,
-        ``cuGraphHostNodeSetParams``, ``cuGraphBatchMemOpNodeSetParams``
+        ``cuGraphHostNodeSetParams``, ``cuGraphBatchMemOpNodeSetParams``,
+        ``cuGraphExternalSemaphoresSignalNodeSetParams``,
+        ``cuGraphExternalSemaphoresWaitNodeSetParams``
 
         Examples
         --------

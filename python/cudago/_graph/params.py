@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .._memory.buffer import Buffer
     from .._memory.device import Device
     from .._stream.event import Event
+    from .._stream.semaphore import ExternalSemaphore
     from .graph import Graph
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "KernelNodeParams",
     "MemcpyNodeParams",
     "MemsetNodeParams",
+    "SemaphoreNodeParams",
 ]
 
 UNKNOWN_PEERS = (1 << 32) - 1  # of a captured allocation
@@ -160,6 +162,22 @@ class EventNodeParams(_Params):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class SemaphoreNodeParams(_Params):
+    """What a node signals, or waits for.
+
+    Parameters
+    ----------
+    semaphore : ExternalSemaphore
+        The semaphore.
+    value : int or None
+        The value of a timeline; None of another semaphore.
+    """
+
+    semaphore: ExternalSemaphore
+    value: int | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class AllocNodeParams(_Params):
     """What an alloc node allocates.
 
@@ -232,6 +250,7 @@ NodeParams: TypeAlias = (
     | BatchMemOpNodeParams
     | HostNodeParams
     | EventNodeParams
+    | SemaphoreNodeParams
     | AllocNodeParams
     | FreeNodeParams
     | ChildGraphNodeParams
@@ -277,6 +296,8 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
         made = HostNodeParams(held["callback"])
     elif kind in ("event record", "event wait") and "event" in held:
         made = EventNodeParams(held["event"])
+    elif kind in ("semaphore signal", "semaphore wait") and "semaphore" in held:
+        made = SemaphoreNodeParams(held["semaphore"], row[0] if row[1] else None)
     elif kind == "alloc":
         made = AllocNodeParams(row[1], row[0], device_at(row[2]), _peers_of(row[3]))
     elif kind == "free":

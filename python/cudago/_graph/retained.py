@@ -52,3 +52,13 @@ def object_of(held: Any) -> Any:
     if issubclass(type(held), tuple):
         return held[0]
     return held.object if isinstance(held, _core.Operand) else held
+
+
+def _name_of(owner: Any, operand: Any) -> str:
+    """Return what messages call an operand of a graph or an executable. Called by native code."""
+    rows = owner._retained(0) if isinstance(owner, _core.Graph) else owner._retained()
+    given = type(operand.object).__qualname__
+    for held, _, node, role, _ in rows:
+        if held is operand:
+            return f"node {node!r}: the memory of {role}, a {given},"
+    return f"memory of a {given}"

@@ -129,14 +129,7 @@ def moved(uses: Uses, numbers: Mapping[int, int]) -> Uses:
 
 
 def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:
-    """Exchange what slots hold: in all nodes, or in none."""
-    if len(objects) == 1:
-        ((name, given),) = objects.items()
-        uses = uses_of(step).get(name, ())
-        if len(uses) == 1 and given is not None:  # the way of most calls, without the tables below
-            ((node, kind, place),) = uses
-            _apply(step, node, kind, {place: plain(given)})
-            return
+    """Exchange what slots hold: in all nodes, or in none. The native `bind` does what is simple."""
     changes = _changes(step, objects)
     if len(changes) == 1:  # the update of one node does all or nothing by itself
         ((node, (kind, new)),) = changes.items()

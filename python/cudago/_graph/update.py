@@ -120,6 +120,26 @@ def _memory_operation(
     return next(it for it, _, _, operand, _ in rows if operand in ("dst", "src")), row
 
 
+def _semaphore(
+    node: Node | ExecNode,
+    owner: Graph | GraphExec,
+    /,
+    *,
+    semaphore: Any = None,
+    value: Any = None,
+) -> None:
+    if semaphore is None and value is None:
+        raise TypeError(f"update of a {node.kind} node needs semaphore=, value= or both")
+    row, rows = owner._params(node._id)
+    if row is None:
+        raise TypeError(f"{node.name!r} was captured by another library, and is not known")
+    if semaphore is None:
+        semaphore = next(it for it, _, _, operand, _ in rows if operand == "semaphore")
+    if value is None and semaphore.is_timeline:
+        value = row[0]
+    owner._update_semaphore(node._id, semaphore, value, node.kind == "semaphore wait")
+
+
 def _kernel(
     node: Node | ExecNode, owner: Graph | GraphExec, /, config: Any, kernel: Any, *args: Any
 ) -> None:
@@ -150,4 +170,6 @@ _UPDATES: dict[str, Callable[..., None]] = {
     "memset": _memset,
     "batch mem op": _write,
     "host": _host,
+    "semaphore signal": _semaphore,
+    "semaphore wait": _semaphore,
 }

@@ -208,6 +208,8 @@ class _Maker:
                 for pitch, height in (pitches[:2], pitches[2:])
             ]
         for side, nbytes in zip(("dst", "src"), sizes, strict=True):
+            if getattr(held.get(side), "kind", "") == "array":
+                raise _CannotSaveError(f"its {side} is an array, which has no address")
             made[side] = self._operand(node, side, held.get(side), nbytes, depth)
         return made
 

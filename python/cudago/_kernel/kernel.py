@@ -76,7 +76,7 @@ class Kernel(_core.Kernel):
     _code: _core.Handle
     _of: Callable[[], ObjectCode | None]  # a weak reference: the code refers to its kernels
     _made: tuple[str, str]  # kind and log of the code
-    _source: tuple[str, str] | None  # "c++" or "ptx", and the text; None: the code may be PTX
+    _source: tuple[str, str] | None  # as ObjectCode's; None: the code may be PTX
     _names: tuple[str, ...]  # once asked for
     _types: tuple[str, ...]
 
@@ -114,6 +114,8 @@ class Kernel(_core.Kernel):
         kind, text = self._source or ("ptx", self._ptx())
         name = self._fact("plain" if kind == "c++" else "symbol")
         self._names = parameter_names(kind, text, name, len(self._parameters()))
+        # As keyword arguments of an update these two mean something else.
+        self._set_names(tuple(None if n in ("config", "kernel") else n for n in self._names))
         return self._names
 
     @property

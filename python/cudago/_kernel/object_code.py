@@ -50,7 +50,7 @@ class ObjectCode:
     """
 
     __slots__ = ("__weakref__", "_handle", "_kernels", "_source", "kind", "log")
-    _source: tuple[str, str] | None  # what was compiled: "c++" or "ptx", and the text
+    _source: tuple[str, str] | None  # what was compiled: "c++", "ptx" or "nvvm", and the text
 
     def __init__(self, handle: Any, kind: str, log: str = "") -> None:
         self._handle = handle

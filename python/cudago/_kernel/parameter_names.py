@@ -11,12 +11,15 @@ _OPENING, _CLOSING = "(<[{", ")>]}"
 _NAME = re.compile(r"([A-Za-z_$]\w*)\s*(?:\[[^\]]*\]\s*)*$")
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*\(([^)]*)\)")
 _PARAM = re.compile(r"([\w$%]+)\s*(?:\[[^\]]*\]\s*)?$")
+_VALUE = re.compile(r"%([A-Za-z_]\w*)\s*$")  # numbered ones name nothing
 
 
 def parameter_names(kind: str, text: str, kernel: str, count: int) -> tuple[str, ...]:
     """Return the names; empty unless the source has exactly one set of `count` names for them."""
-    code = _NOISE.sub(" ", text)
-    if kind == "c++":
+    code = _NOISE.sub(" ", text) if kind != "nvvm" else ""
+    if kind == "nvvm":
+        all_names = _in_ir(text, kernel)
+    elif kind == "c++":
         all_names = [tuple(map(_name, parameters)) for parameters in _in_cpp(code, kernel)]
     else:
         all_names = _in_ptx(code, kernel)
@@ -73,8 +76,9 @@ def _split(text: str) -> list[str]:
 
 def _name(parameter: str) -> str:
     """Return the last word of a parameter, before its default value; empty if it has no name."""
-    words = _NAME.search(parameter.partition("=")[0].strip())
-    has_type = words is not None and parameter[: words.start()].strip() != ""
+    declared = parameter.partition("=")[0].strip()
+    words = _NAME.search(declared)
+    has_type = words is not None and declared[: words.start()].strip() != ""
     return words[1] if words and has_type else ""
 
 
@@ -100,4 +104,16 @@ def _in_ptx(text: str, kernel: str) -> list[tuple[str, ...]]:
             names = tuple(w[1] if w else "" for w in words)
             numbered = re.compile(rf"{re.escape(kernel)}_param_\d+$")
             found.append(tuple("" if numbered.match(n) else n for n in names))
+    return found
+
+
+def _in_ir(text: str, kernel: str) -> list[tuple[str, ...]]:
+    """Find the parameters of a function that LLVM's IR defines."""
+    code = re.sub(r";[^\n]*", "", text)
+    head = re.compile(rf'^[ \t]*define\b[^\n]*@"?{re.escape(kernel)}"?\s*\(', re.MULTILINE)
+    found: list[tuple[str, ...]] = []
+    for start in head.finditer(code):
+        params = _split(code[start.end() : _closed(code, start.end())])
+        words = [_VALUE.search(p) for p in params]
+        found.append(tuple(w[1] if w else "" for w in words))
     return found

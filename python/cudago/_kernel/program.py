@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from .. import _core, compile_cache
 from .._ordinal import device_at
 from ..errors import CompileError
+from . import nvvm
 from .headers import hint
 from .object_code import ObjectCode
 from .program_options import ProgramOptions
@@ -33,17 +34,24 @@ class Program:
 
     Parameters
     ----------
-    source : str
-        CUDA C++ or PTX.
-    kind : {"c++", "ptx"}
+    source : str or bytes
+        CUDA C++, PTX, or NVVM IR: LLVM's, as text or as bitcode, which is bytes.
+    kind : {"c++", "ptx", "nvvm"}
         Language of `source`.
     options : ProgramOptions, optional
         Compiler options.
 
     Attributes
     ----------
-    source, kind : str
+    source : str or bytes
         As given.
+    kind : str
+        As given.
+
+    Notes
+    -----
+    NVRTC compiles C++ (``pip install 'cudago[sim]'`` brings it along), and libnvvm compiles NVVM IR
+    (``pip install 'cudago[nvvm]'``). The driver takes PTX.
 
     Examples
     --------
@@ -56,16 +64,20 @@ class Program:
 
     def __init__(
         self,
-        source: str,
-        kind: Literal["c++", "ptx"] = "c++",
+        source: str | bytes,
+        kind: Literal["c++", "ptx", "nvvm"] = "c++",
         *,
         options: ProgramOptions | None = None,
     ) -> None:
-        if not isinstance(source, str):
+        if kind not in ("c++", "ptx", "nvvm"):
+            raise ValueError(f"kind must be 'c++', 'ptx' or 'nvvm', got {kind!r}")
+        if kind == "nvvm":
+            if isinstance(source, bytearray):
+                source = bytes(source)
+            nvvm.bytes_of("source", source)
+        elif not isinstance(source, str):
             raise TypeError(f"source must be a str, not {type(source).__name__}")
-        if kind not in ("c++", "ptx"):
-            raise ValueError(f"kind must be 'c++' or 'ptx', got {kind!r}")
-        if (at := source.find("\0")) >= 0:  # the compilers would end there
+        elif (at := source.find("\0")) >= 0:  # the compilers would end there
             line = source.count("\n", 0, at) + 1
             raise ValueError(f"source must have no NUL, and has one in line {line}")
         if options is not None and not isinstance(options, ProgramOptions):
@@ -73,15 +85,16 @@ class Program:
                 f"options must be ProgramOptions, not {type(options).__name__}: "
                 "write options=ProgramOptions(arch=..., ...)"
             )
-        self.source: str = source
+        self.source: str | bytes = source
         self.kind = kind
         self._options = options or ProgramOptions()
+        nvvm.check(kind, source, self._options)
 
     @classmethod
     def from_file(
         cls,
         path: str | os.PathLike[str],
-        kind: Literal["c++", "ptx"] | None = None,
+        kind: Literal["c++", "ptx", "nvvm"] | None = None,
         *,
         options: ProgramOptions | None = None,
     ) -> Program:
@@ -90,9 +103,10 @@ class Program:
         Parameters
         ----------
         path : str or path
-            The file, in UTF-8.
-        kind : {"c++", "ptx"}, optional
-            Language of the file; by default PTX if its name ends in ``.ptx``, else CUDA C++.
+            The file, in UTF-8, or bitcode.
+        kind : {"c++", "ptx", "nvvm"}, optional
+            Language of the file; by default PTX if its name ends in ``.ptx``, NVVM IR if it ends in
+            ``.ll`` or ``.bc``, else CUDA C++.
         options : ProgramOptions, optional
             Compiler options. If their ``name`` is the default, messages name the file, and
             ``#include "name"`` looks beside it.
@@ -110,10 +124,9 @@ class Program:
             If it is not text.
         """
         file = Path(path)
-        source = file.read_text(encoding="utf-8")
-        if kind is None:
-            kind = "ptx" if file.suffix == ".ptx" else "c++"
-        made = cls(source, kind, options=options)
+        language = _KINDS.get(file.suffix, "c++") if kind is None else kind
+        source = file.read_bytes() if language == "nvvm" else file.read_text(encoding="utf-8")
+        made = cls(source, language, options=options)
         if made._options.name == ProgramOptions.name:
             made._options = replace(made._options, name=str(file))
         return made
@@ -146,10 +159,10 @@ class Program:
         CompileError
             If the source does not compile: the message has the line of the first error and a caret,
             and ``.log`` all of the compiler's output. If it includes a
-            header that is not found, the message says what to install. Or if NVRTC is not found:
-            the message says where it was looked for.
+            header that is not found, the message says what to install. Or if the compiler is not
+            found: the message says where it was looked for, and what to install.
         ValueError
-            If `target` is not possible for PTX source.
+            If `target` is not possible for PTX source, or the compiler refuses an option.
 
         Warns
         -----
@@ -159,11 +172,13 @@ class Program:
 
         Notes
         -----
-        Blocks until the compiler is done.
+        Blocks until the compiler is done. NVVM IR is verified first, and becomes PTX. If `target`
+        says so, or if the driver is older than libnvvm's PTX, nvJitLink makes machine code of that
+        (``pip install 'cudago[link]'``).
 
         References
         ----------
-        ``nvrtcCompileProgram``
+        ``nvrtcCompileProgram``, ``nvvmVerifyProgram``, ``nvvmCompileProgram``
 
         Examples
         --------
@@ -176,28 +191,39 @@ class Program:
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
         compile_cache._ensure()
         on = device_at() if device is None else device
-        options = self._options._json(self.source, cache)
+        options = self._options._json(self.kind, self.source, cache)
         began = time.perf_counter()
         try:
             handle, kind, log, warning = _core._compile(
                 on, self.source, self.kind, target_name, options
             )
         except CompileError as e:
-            e.args = ("\n".join(filter(None, (str(e), _pointed(e.log), hint(e.log)))),)
+            e.args = ("\n".join(filter(None, (str(e), *self._explained(e.log)))),)
             raise
         took_ms = 1000 * (time.perf_counter() - began)
         _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
         code = ObjectCode(handle, kind, log)
-        code._source = (self.kind, self.source)
+        if isinstance(self.source, str) and self.kind != "nvvm":
+            code._source = (self.kind, self.source)
+        else:
+            code._source = (self.kind, nvvm.readable(self.source, self._options))
         if warning:
             compile_cache._warn(warning)
         return code
 
-    def __repr__(self) -> str:
-        return (
-            f"<cudago.Program {self._options.name!r}: {self.kind}, {len(self.source)} characters>"
-        )
+    def _explained(self, log: str) -> tuple[str, str]:
+        """Return the place of the first error, and what to do about it, as far as is known."""
+        if self.kind == "nvvm":
+            about = (log, self.source, self._options)
+            return nvvm.pointed(*about), nvvm.hint(*about)
+        return _pointed(log), hint(log)
 
+    def __repr__(self) -> str:
+        unit = "characters" if isinstance(self.source, str) else "bytes"
+        return f"<cudago.Program {self._options.name!r}: {self.kind}, {len(self.source)} {unit}>"
+
+
+_KINDS: dict[str, Literal["c++", "ptx", "nvvm"]] = {".ptx": "ptx", ".ll": "nvvm", ".bc": "nvvm"}
 
 # What the compiler writes below an error: the line, and where in it.
 _POINTED = re.compile(r"error[^\n]*:[^\n]*\n(?P<line>[^\n]*\n[ \t]*\^)[ \t]*(?:\n|$)")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from . import nvvm
 from .headers import built_in, directories, may_include
 
 if TYPE_CHECKING:
@@ -155,12 +156,26 @@ class ProgramOptions:
         ``chrome://tracing``, to whose name the compiler adds ``.json``.
     options : sequence of str
         Passed to the compiler as they are, after all others.
+    optimization_level : int, optional
+        For NVVM IR, 0 or 3: whether it is optimized; by default it is, unless `debug` is true.
+    extra_sources : sequence of tuple of str and str or bytes
+        For NVVM IR, modules that are compiled together with the source: their names, and their
+        texts or bitcode.
+    use_libdevice : bool, optional
+        For NVVM IR, whether the functions ``__nv_*`` of NVIDIA's libdevice are linked in; by
+        default if a module names any.
     name : str
         Source file name in messages.
     name_expressions : sequence of str
         Kernels and variables as C++ spells them, such as ``"scale<float>"`` and ``"&table"``. The
         compiler makes the named instances of templates; `ObjectCode.get_kernel` finds them by this
         spelling or any other.
+
+    Notes
+    -----
+    NVVM IR takes `arch`, `fast_math`, `ftz`, `prec_div`, `prec_sqrt`, `fma`, `debug`,
+    `jump_table_density`, `options` and `name`, besides the three fields that are only for it. All
+    others are a `ValueError` with it: line numbers, for one, come of its own metadata.
 
     Examples
     --------
@@ -224,10 +239,15 @@ class ProgramOptions:
     time: str | None = None
     fdevice_time_trace: str | None = None
     options: Sequence[str] = ()
+    optimization_level: int | None = None
+    extra_sources: Sequence[tuple[str, str | bytes]] = ()
+    use_libdevice: bool | None = None
     name: str = "program"
     name_expressions: Sequence[str] = field(default_factory=tuple)
 
-    def _json(self, source: str, cache: bool) -> str:
+    def _json(self, kind: str, source: Any, cache: bool) -> str:
+        if kind == "nvvm":
+            return json.dumps({"NoCache": not cache} | nvvm.config(source, self))
         include_path, headers = _strings(self.include_path), _headers_of(self.headers)
         if self.find_headers and may_include(source, headers, self.pre_include):
             headers |= built_in(source, headers, include_path)

@@ -168,7 +168,8 @@ class Buffer(_core.Buffer):
         ------
         ValueError
             If the memory belongs to another pool or to this process, if the other process has freed
-            it, or if `stream` is capturing.
+            it, if the driver says that it has fewer bytes than the descriptor, or if `stream` is
+            capturing.
 
         See Also
         --------
@@ -179,11 +180,12 @@ class Buffer(_core.Buffer):
         -----
         Blocks until the memory is mapped. It does not wait for work of the other process: share an
         event for that, or wait there before the descriptor is sent. ``multiprocessing`` sends
-        buffers by itself, and imports them on the device's default stream.
+        buffers by itself, and imports them on the device's default stream. Memory that is imported
+        several times has one address, and is unmapped with its last buffer.
 
         References
         ----------
-        ``cuMemPoolImportPointer``, ``cuMemPoolExportPointer``
+        ``cuMemPoolImportPointer``, ``cuMemPoolExportPointer``, ``cuMemGetAddressRange``
         """
         from .ipc import import_buffer
 

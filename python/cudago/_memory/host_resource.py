@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from .. import _core
 from .._ordinal import device_at
 from .resource import _Pooled, _sizes
+from .shareable import Shareable
 
 if TYPE_CHECKING:
     from .device import Device
+    from .ipc import IPCAllocationHandle
     from .pool import PoolOptions
 
 __all__ = ["ManagedMemoryResource", "PinnedMemoryResource"]
@@ -23,12 +25,10 @@ def _host_options(pool: object) -> PoolOptions:
 
     if not isinstance(pool, PoolOptions):
         raise TypeError(f"pool must be PoolOptions, not {type(pool).__name__}")
-    if pool.ipc_enabled:
-        raise ValueError("ipc_enabled is for pools of device memory")
     return pool
 
 
-class PinnedMemoryResource(_Pooled):
+class PinnedMemoryResource(Shareable, _Pooled):
     """Page-locked host memory, which devices access directly.
 
     Its buffers support Python's buffer protocol: ``numpy.frombuffer(buf, dtype)`` copies nothing.
@@ -42,13 +42,14 @@ class PinnedMemoryResource(_Pooled):
         Device whose streams order the memory of a pool; by default device 0. Kernels on every
         device can access it.
     numa : int, optional
-        NUMA node of the host that a pool takes memory of; by default any.
+        NUMA node of the host that a pool takes memory of; by default any. A pool with
+        ``ipc_enabled`` has to be on one: by default on the device's.
 
     Raises
     ------
     UnsupportedError
         If the device has no pools of host memory, or its driver is older than CUDA 13.0; 12.9 has
-        those on a NUMA node.
+        those on a NUMA node. If the driver shares no such pools with other processes.
 
     Notes
     -----
@@ -70,7 +71,8 @@ class PinnedMemoryResource(_Pooled):
     ...     buffer = pool.allocate(4, stream=stream)
     """
 
-    __slots__ = ()
+    __slots__ = ("_on",)
+    _on: Device | None  # whose streams order the memory of a pool
 
     def __new__(
         cls,
@@ -84,15 +86,66 @@ class PinnedMemoryResource(_Pooled):
             if device is not None or numa is not None:
                 raise TypeError("device and numa are of a pool: pass pool=PoolOptions() too")
             alone = _core._resource_pinned(cls)
-            alone._max_size, alone._handle = None, None
+            alone._has_no_pool()
+            alone._on = None
             return alone
         if numa is not None and not 0 <= index(numa) < 1 << 31:
             raise ValueError(f"numa must be the number of a node, got {numa}")
         sizes = _sizes(_host_options(pool))
         on = device_at() if device is None else device
         node = -1 if numa is None else index(numa)
-        made = _core._resource_host_pool(cls, on, *sizes, False, node)
+        made = _core._resource_host_pool(cls, on, *sizes, False, node, pool.ipc_enabled)
+        made._on = on
         made._has(pool)
+        return made
+
+    @classmethod
+    def from_allocation_handle(
+        cls, handle: IPCAllocationHandle, *, device: Device | None = None
+    ) -> PinnedMemoryResource:
+        """Import a pool of another process.
+
+        Parameters
+        ----------
+        handle : IPCAllocationHandle
+            `get_allocation_handle` of the pool in that process. It can be closed afterwards.
+        device : Device, optional
+            Device whose streams order the release of the memory; by default device 0. Kernels on
+            every device can access it.
+
+        Returns
+        -------
+        PinnedMemoryResource
+            It allocates nothing: `Buffer.from_ipc_descriptor` makes buffers over what the other
+            process has allocated. `options`, `statistics` and `trim` are for that process alone,
+            and raise `TypeError`.
+
+        Raises
+        ------
+        CUDAError
+            If the handle is not that of a pool.
+        ValueError
+            If its leases are not those of a pool of pinned memory.
+
+        See Also
+        --------
+        DeviceMemoryResource.from_allocation_handle : Imports a pool of device memory.
+        Buffer.from_ipc_descriptor : Imports memory of the pool.
+
+        Notes
+        -----
+        A process imports the memory on one device only: `Buffer.from_ipc_descriptor` raises a
+        `ValueError` for another one as long as a buffer is open.
+
+        References
+        ----------
+        ``cuMemPoolImportFromShareableHandle``, ``cuMemPoolSetAccess``
+        """
+        from .ipc import import_pool
+
+        on = device_at() if device is None else device
+        made = import_pool(cls, on, handle, pinned=True)
+        made._on = on
         return made
 
 
@@ -138,11 +191,13 @@ class ManagedMemoryResource(_Pooled):
         """Create the resource."""
         if pool is None:
             alone = _core._resource_managed(cls, device)
-            alone._max_size, alone._handle = None, None
+            alone._has_no_pool()
             return alone
         sizes = _sizes(_host_options(pool))
+        if pool.ipc_enabled:
+            raise ValueError("ipc_enabled is for pools of device memory and of pinned memory")
         if sizes[1]:
             raise ValueError(f"max_size cannot be set for managed memory, got {pool.max_size}")
-        made = _core._resource_host_pool(cls, device, *sizes, True, -1)
+        made = _core._resource_host_pool(cls, device, *sizes, True, -1, False)
         made._has(pool)
         return made

@@ -8,26 +8,29 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from .. import _core
 from .._stream.ipc import device_of, sends
 from ..errors import ClosedError
 from .buffer import Buffer
-from .resource import DeviceMemoryResource
+from .host_resource import PinnedMemoryResource
+from .resource import DeviceMemoryResource, _Pooled
 
 if TYPE_CHECKING:
     from typing import Self
 
     from ..typing import StreamLike
+    from .device import Device
 
 __all__ = ["IPCAllocationHandle", "IPCBufferDescriptor"]
 
+_P = TypeVar("_P", bound=_Pooled)
 _UNKNOWN = bytes(16)  # the id of a pool that another library exported
 
 # The pools that this process shares or has imported, by id: sent again, they are found again.
-_known: WeakValueDictionary[bytes, DeviceMemoryResource] = WeakValueDictionary()
+_known: WeakValueDictionary[bytes, _Pooled] = WeakValueDictionary()
 
 
 def _is_open(fd: int) -> bool:
@@ -156,20 +159,40 @@ class IPCBufferDescriptor:
     size: int
 
 
-def share(resource: DeviceMemoryResource) -> IPCAllocationHandle:
+def share(resource: _Pooled) -> IPCAllocationHandle:
     """Return a new handle of a pool, which is then found by its number."""
     handle = IPCAllocationHandle(*_core._pool_export(resource))
     remember(resource, handle._id)
     return handle
 
 
-def remember(resource: DeviceMemoryResource, id: bytes) -> None:
+def import_pool(cls: type[_P], device: Device, handle: IPCAllocationHandle, *, pinned: bool) -> _P:
+    """Return a resource of a class over a pool of another process."""
+    if not isinstance(handle, IPCAllocationHandle):
+        raise TypeError(f"handle must be an IPCAllocationHandle, not {type(handle).__name__}")
+    made: _P = _core._resource_imported(cls, device, pinned, handle.fileno(), handle.leases)
+    made._has_no_pool()
+    made._is_imported = True
+    if handle.leases >= 0 and (own := _core._pool_export(made)[2]):
+        remember(made, own)
+    return made
+
+
+def _home(resource: _Pooled) -> Device:
+    """Return the device whose streams order the memory."""
+    home = resource._on if isinstance(resource, PinnedMemoryResource) else resource.device
+    assert home is not None
+    return home
+
+
+def remember(resource: _Pooled, id: bytes) -> None:
     """Find the pool again by its number, and let multiprocessing send what belongs to it."""
     known = _known.get(id)
     if id != _UNKNOWN and (known is None or known.is_closed):
         _known[id] = resource
     sends(IPCAllocationHandle, _reduce_handle)
     sends(DeviceMemoryResource, _reduce_resource)
+    sends(PinnedMemoryResource, _reduce_resource)
     sends(Buffer, _reduce_buffer)
 
 
@@ -180,11 +203,16 @@ def describe(buffer: Buffer) -> IPCBufferDescriptor:
 
 
 def import_buffer(
-    resource: DeviceMemoryResource, descriptor: IPCBufferDescriptor, stream: StreamLike
+    resource: DeviceMemoryResource | PinnedMemoryResource,
+    descriptor: IPCBufferDescriptor,
+    stream: StreamLike,
 ) -> Buffer:
     """Return a buffer over memory of another process."""
-    if not isinstance(resource, DeviceMemoryResource):
-        raise TypeError(f"resource must be a DeviceMemoryResource, not {type(resource).__name__}")
+    if not isinstance(resource, (DeviceMemoryResource, PinnedMemoryResource)):
+        raise TypeError(
+            "resource must be a DeviceMemoryResource or a PinnedMemoryResource, not "
+            f"{type(resource).__name__}"
+        )
     if not isinstance(descriptor, IPCBufferDescriptor):
         raise TypeError(
             f"descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}"
@@ -210,20 +238,22 @@ def _rebuild_handle(pool: Any, leases: Any, id: bytes) -> IPCAllocationHandle:
     return IPCAllocationHandle(pool.detach(), -1 if leases is None else leases.detach(), id)
 
 
-def _reduce_resource(resource: DeviceMemoryResource) -> tuple[Any, ...]:
+def _reduce_resource(resource: DeviceMemoryResource | PinnedMemoryResource) -> tuple[Any, ...]:
     if not resource.is_ipc_enabled:
         raise TypeError("cannot send this pool to another process: create it with ipc_enabled")
-    device = resource.device
-    assert device is not None
-    return _rebuild_resource, (device.uuid, resource.get_allocation_handle())
+    pinned = isinstance(resource, PinnedMemoryResource)
+    return _rebuild_resource, (_home(resource).uuid, resource.get_allocation_handle(), pinned)
 
 
-def _rebuild_resource(uuid: str, handle: IPCAllocationHandle) -> DeviceMemoryResource:
+def _rebuild_resource(uuid: str, handle: IPCAllocationHandle, pinned: bool) -> _Pooled:
     with handle:
         known = _known.get(handle._id)
         if known is not None and not known.is_closed:
             return known
-        return DeviceMemoryResource.from_allocation_handle(device_of(uuid), handle)
+        device = device_of(uuid)
+        if pinned:
+            return PinnedMemoryResource.from_allocation_handle(handle, device=device)
+        return DeviceMemoryResource.from_allocation_handle(device, handle)
 
 
 def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
@@ -236,7 +266,7 @@ def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
     return _rebuild_buffer, (resource, descriptor)
 
 
-def _rebuild_buffer(resource: DeviceMemoryResource, descriptor: IPCBufferDescriptor) -> Buffer:
-    device = resource.device
-    assert device is not None
-    return import_buffer(resource, descriptor, device.default_stream)
+def _rebuild_buffer(
+    resource: DeviceMemoryResource | PinnedMemoryResource, descriptor: IPCBufferDescriptor
+) -> Buffer:
+    return import_buffer(resource, descriptor, _home(resource).default_stream)

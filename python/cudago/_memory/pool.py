@@ -28,7 +28,7 @@ class PoolOptions:
         Whether it is reused by making the stream wait for that free.
     ipc_enabled : bool
         Whether other processes can import the pool: see
-        `DeviceMemoryResource.get_allocation_handle`.
+        `DeviceMemoryResource.get_allocation_handle`. Not for managed memory.
     """
 
     release_threshold: int | None = None

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._ordinal import device_at
-from ..errors import ClosedError
+from .shareable import Shareable
 
 if TYPE_CHECKING:
     from typing import Self
@@ -131,15 +131,25 @@ def _set_reuse(resource: _Pooled, options: PoolOptions) -> None:
 class _Pooled(MemoryResource):
     """What resources with a pool have."""
 
-    __slots__ = ("_handle", "_max_size")
+    __slots__ = ("_handle", "_is_imported", "_max_size")
     _max_size: int | None
     _handle: IPCAllocationHandle | None  # of a pool that this process shares
+    _is_imported: bool
 
     def _has(self, pool: PoolOptions) -> None:
         """Hear of the options of its own pool, which was made now."""
-        self._max_size, self._handle = pool.max_size or None, None
+        self._has_no_pool()
+        self._max_size = pool.max_size or None
         _set_reuse(self, pool)
         _pools[self] = next(_numbers)
+        if pool.ipc_enabled:
+            from .ipc import share
+
+            self._handle = share(self)
+
+    def _has_no_pool(self) -> None:
+        """Hear that it has no pool of its own."""
+        self._max_size, self._handle, self._is_imported = None, None, False
 
     @property
     def options(self) -> PoolOptions:
@@ -231,7 +241,7 @@ class _Pooled(MemoryResource):
         self._trim(keep)
 
 
-class DeviceMemoryResource(_Pooled):
+class DeviceMemoryResource(Shareable, _Pooled):
     """Device memory from a pool, allocated and freed in stream order.
 
     Parameters
@@ -254,8 +264,7 @@ class DeviceMemoryResource(_Pooled):
     1024
     """
 
-    __slots__ = ("_is_imported",)
-    _is_imported: bool
+    __slots__ = ()
 
     if TYPE_CHECKING:
         # Device memory needs a stream, which other resources do without.
@@ -267,16 +276,11 @@ class DeviceMemoryResource(_Pooled):
         """Create the resource, or another object over the device's default pool."""
         if pool is None:
             made = _core._resource_default_pool(cls, device)
-            made._max_size, made._handle, made._is_imported = None, None, False
+            made._has_no_pool()
             _pools[made] = 0
             return made
         made = _core._resource_pool(cls, device, *_sizes(pool), pool.ipc_enabled)
-        made._is_imported = False
         made._has(pool)
-        if pool.ipc_enabled:
-            from .ipc import share
-
-            made._handle = share(made)
         return made
 
     @classmethod
@@ -303,6 +307,8 @@ class DeviceMemoryResource(_Pooled):
         ------
         CUDAError
             If the handle is not that of a pool.
+        ValueError
+            If its leases are not those of a pool of device memory.
 
         See Also
         --------
@@ -310,7 +316,9 @@ class DeviceMemoryResource(_Pooled):
 
         Notes
         -----
-        The pool stays imported as long as this object or a buffer of it is open.
+        The pool stays imported as long as this object or a buffer of it is open. Imported again, it
+        is another object over the same imported pool, and its memory has the same address: that is
+        freed with the last buffer of all of them.
         ``multiprocessing`` sends pools and their buffers by itself: each process then has one
         object for each pool.
 
@@ -326,49 +334,9 @@ class DeviceMemoryResource(_Pooled):
         >>> theirs.is_imported
         True
         """
-        from .ipc import IPCAllocationHandle, remember
+        from .ipc import import_pool
 
-        if not isinstance(handle, IPCAllocationHandle):
-            raise TypeError(f"handle must be an IPCAllocationHandle, not {type(handle).__name__}")
-        made = _core._resource_imported(cls, device, handle.fileno(), handle.leases)
-        made._max_size, made._handle, made._is_imported = None, None, True
-        if handle.leases >= 0 and (own := _core._pool_export(made)[2]):
-            remember(made, own)
-        return made
-
-    @property
-    def is_imported(self) -> bool:
-        """Whether another process created the pool: see `from_allocation_handle`."""
-        return self._is_imported
-
-    @property
-    def is_ipc_enabled(self) -> bool:
-        """Whether other processes can import the pool from this one."""
-        return self._handle is not None
-
-    def get_allocation_handle(self) -> IPCAllocationHandle:
-        """Return what another process needs to import the pool.
-
-        Returns
-        -------
-        IPCAllocationHandle
-            The same each time. ``multiprocessing`` sends it, or the pool itself.
-
-        Raises
-        ------
-        ValueError
-            If the pool was created without ``ipc_enabled``, or by another process.
-
-        References
-        ----------
-        ``cuMemPoolExportToShareableHandle``
-        """
-        if self._handle is None:
-            whose = "by another process" if self._is_imported else "without ipc_enabled"
-            raise ValueError(f"the pool cannot be shared: it was created {whose}")
-        if self.is_closed:
-            raise ClosedError("memory resource is closed")
-        return self._handle
+        return import_pool(cls, device, handle, pinned=False)
 
     @property
     def peer_accessible_by(self) -> frozenset[Device]:

@@ -27,6 +27,7 @@ _KINDS = {
     "registered": "pinned in place",
     "managed": "managed memory",
     "virtual": "virtual memory",
+    "array": "arrays",
 }
 _ROW = "  {:<28}{:>14}{:>14}{:>14}{:>14}"
 
@@ -79,8 +80,8 @@ def memory_summary(*, reset: bool = False) -> MemorySummary:
     -------
     str
         For each device in use its free memory and its pools: bytes live and reserved, and the most
-        so far. Then what has no pool: pinned, managed and virtual memory. Notebooks show it as a
-        card, with bars.
+        so far. Then what has no pool: pinned, managed and virtual memory, and arrays. Notebooks
+        show it as a card, with bars.
 
     See Also
     --------

@@ -8,7 +8,7 @@ Hot and blocking calls are in ``pyext/stream/stream.c``; their documentation is 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakValueDictionary
 
 from .. import _core
@@ -21,11 +21,13 @@ from .memop import MemoryOperations
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from typing import SupportsIndex
 
     from .._graph.graph import Graph
     from .._memory.device import Device
     from ..typing import CaptureMode, StreamLike, SupportsCUDAStream
     from .event import Event
+    from .semaphore import ExternalSemaphore
 
 __all__ = ["Stream"]
 
@@ -95,8 +97,8 @@ class Stream(MemoryOperations, _core.Stream):
         device : Device, optional
             The stream's device, which is not checked; by default device 0.
         owner : object, optional
-            Object that keeps the handle valid; the stream keeps it alive. Keep the owner yourself
-            until the stream's work has completed and memory allocated on it is gone.
+            Object that keeps the handle valid; the stream keeps it alive, and so does memory that
+            is allocated on it. Keep the owner yourself until the stream's work has completed.
 
         Returns
         -------
@@ -124,43 +126,8 @@ class Stream(MemoryOperations, _core.Stream):
         """The name given to the stream, or an empty string."""
         return getattr(self, "_name", "")
 
-    def record(self, event: Event | None = None, *, timing: bool = False) -> Event:
-        """Mark the work queued so far.
-
-        Parameters
-        ----------
-        event : Event, optional
-            The event to record; by default a new one.
-        timing : bool
-            Whether the new event can measure time.
-
-        Returns
-        -------
-        Event
-            Complete once all work queued before it has completed. Recording an event again does not
-            change what existing waits wait for.
-
-        Raises
-        ------
-        ValueError
-            If `timing` is asked of a given event, which has it or not since it was made.
-
-        Notes
-        -----
-        Stream-ordered on this stream. Captured as a dependency, without a node: a later `wait` in
-        the capture depends on the work before the mark.
-
-        References
-        ----------
-        ``cuEventRecord``
-
-        Examples
-        --------
-        >>> event = stream.record()
-        >>> event.sync()
-        >>> event.is_done
-        True
-        """
+    def _record(self, event: Event | None = None, *, timing: bool = False) -> Event:
+        """Do what the native `record` leaves to Python."""
         if event is None:
             event = self.device.create_event(timing_enabled=timing)
         elif timing:
@@ -168,7 +135,7 @@ class Stream(MemoryOperations, _core.Stream):
                 "timing=True is for a new event; whether a given one has timing was decided by "
                 "create_event(timing_enabled=...)"
             )
-        return self._record(event)
+        return self.record(event)
 
     def callback(self, func: Callable[..., object], /, *args: Any) -> None:
         """Call a function on the host after the work queued so far. Later work waits for it.
@@ -205,39 +172,52 @@ class Stream(MemoryOperations, _core.Stream):
         """
         self._callback(partial(func, *args) if args else func)
 
-    def wait(self, work: object) -> None:
-        """Make later work wait for an event, or for the work queued on another stream.
+    @overload
+    def wait(self, work: ExternalSemaphore, value: SupportsIndex | None = None) -> None: ...
+    @overload
+    def wait(self, work: object) -> None: ...
+    def wait(self, work: object, value: SupportsIndex | None = None) -> None:
+        """Make later work wait for an event, a semaphore, or the work queued on another stream.
 
         Parameters
         ----------
-        work : Event, Stream or object that has one
+        work : Event, ExternalSemaphore, Stream or object that has one
             What to wait for; it may belong to another device or library, and may be closed right
             after the call. An event that was never recorded counts as complete. PyTorch's and
             CuPy's events and streams are understood, as is any object with ``__cuda_stream__``, or
             with one of those as its attribute ``event`` or ``stream``.
+        value : int, optional
+            Of a timeline semaphore: the value that it has to have at least, 0 to 2**64 - 1.
 
         Raises
         ------
         TypeError
-            If `work` is or has neither an event nor a stream.
+            If `work` is or has neither an event nor a stream; if a timeline semaphore has no value,
+            or anything else has one.
         CUDAError
             If a capturing stream would wait for work outside the capture. This invalidates the
             capture.
 
         Notes
         -----
-        Stream-ordered on this stream: the host does not wait. Captured as a dependency. A stream
-        that waits for a capturing stream joins its capture.
+        Stream-ordered on this stream: the host does not wait. Captured as a dependency, and a wait
+        for a semaphore as a node. A stream that waits for a capturing stream joins its capture. A
+        wait for a semaphore that nobody signals never ends.
 
         References
         ----------
-        ``cuStreamWaitEvent``
+        ``cuStreamWaitEvent``, ``cuWaitExternalSemaphoresAsync``
 
         Examples
         --------
         >>> with device.create_stream() as other:
         ...     stream.wait(other.record())
         """
+        if isinstance(work, _core.ExternalSemaphore):
+            _core._signal(self, work, value, True)
+            return
+        if value is not None:
+            raise TypeError("value is for an ExternalSemaphore that is a timeline")
         if isinstance(work, _core.Event):
             self._wait_event(work)
         elif isinstance(work, Stream):
@@ -250,6 +230,37 @@ class Stream(MemoryOperations, _core.Stream):
             self.wait(_foreign(work))
         else:
             self.wait(_part(work))
+
+    def signal(self, semaphore: ExternalSemaphore, value: SupportsIndex | None = None) -> None:
+        """Signal a semaphore of another API once the work queued so far is complete.
+
+        Parameters
+        ----------
+        semaphore : ExternalSemaphore
+            The semaphore, of this stream's device. It may be closed right after the call.
+        value : int, optional
+            Of a timeline: what it is set to, 0 to 2**64 - 1. It must be more than it has.
+
+        Raises
+        ------
+        TypeError
+            If a timeline has no value, or another semaphore has one.
+        ValueError
+            If the semaphore was imported for another device.
+
+        See Also
+        --------
+        wait : Waits for a semaphore.
+
+        Notes
+        -----
+        Stream-ordered on this stream. Captured as a node, which keeps the semaphore.
+
+        References
+        ----------
+        ``cuSignalExternalSemaphoresAsync``
+        """
+        _core._signal(self, semaphore, value, False)
 
     def capture(self, mode: CaptureMode = "global") -> AbstractContextManager[Graph, None]:
         """Record the work queued in the ``with`` block as a graph, instead of running it.

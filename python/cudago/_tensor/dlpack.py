@@ -10,7 +10,7 @@ from .. import _core
 from .._core import _dlpack_stats, from_dlpack, to_torch
 from .._memory.device import Device
 from .creation import empty
-from .tensor import _device_copy
+from .operand import device_copy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +151,7 @@ def _placed(tensor: Tensor, device: Any, copy: bool | None) -> Tensor:
             f"have to be copied to {there}, which copy=False forbids"
         )
     if target is None:
-        return _device_copy(tensor, to_host=1)
+        return device_copy(tensor, to_host=1)
     stream = target.default_stream
     placed = empty(tensor.shape, tensor.dtype_name, stream=stream)
     placed.copy_from(tensor, stream=stream)

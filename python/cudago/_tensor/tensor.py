@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._card import card, glance, pretty
@@ -17,6 +17,8 @@ from .arithmetic import refuse_arithmetic
 from .convert import check_convertible, converted
 from .copy import copy, is_pageable
 from .element import element, numpy_dtype, shortest
+from .native import into_native
+from .operand import as_source, as_target, check_alike
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,23 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Tensor"]
 
-_T = TypeVar("_T")
 
-
-def _into_native(cls: type[_T]) -> type[_T]:
-    """Move a subclass's members into the native type, and return that type.
-
-    Instances of a Python subclass take part in garbage collection, which would double the cost of
-    creating a tensor. Tensors hold nothing that the collector needs to see.
-    """
-    native: Any = cls.__base__
-    for name, member in vars(cls).items():
-        if name not in ("__dict__", "__module__", "__slots__", "__weakref__"):
-            setattr(native, name, member)
-    return cast("type[_T]", native)
-
-
-@_into_native
+@into_native
 class Tensor(_core.Tensor):
     """A typed, shaped view of memory.
 
@@ -175,8 +162,8 @@ class Tensor(_core.Tensor):
             raise ClosedError("tensor is closed")
         if self.is_readonly:
             raise ValueError("the tensor is read-only")
-        source = _as_source(src, self, stream)
-        _check_alike("src", source, self)
+        source = as_source(src, self, stream)
+        check_alike("src", source, self)
         copy(self, source, stream_of(stream))
 
     def copy_to(self, dst: Any, *, stream: StreamLike) -> None:
@@ -217,10 +204,10 @@ class Tensor(_core.Tensor):
         """
         if self.is_closed:
             raise ClosedError("tensor is closed")
-        target = _as_target(dst, stream)
+        target = as_target(dst, stream)
         if target.is_readonly:
             raise ValueError("dst is read-only")
-        _check_alike("dst", target, self)
+        check_alike("dst", target, self)
         copy(target, self, stream_of(stream))
 
     def astype(self, dtype: Any, *, stream: StreamLike | None = None, copy: bool = True) -> Tensor:
@@ -450,63 +437,3 @@ class Tensor(_core.Tensor):
 
 
 refuse_arithmetic(_core.Tensor)
-
-# --- copies ---------------------------------------------------------------------------------------
-
-
-def _as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
-    if isinstance(src, Tensor):
-        return src
-    if not hasattr(src, "__dlpack__"):
-        import numpy as np
-
-        src = np.ascontiguousarray(src, like.dtype).reshape(np.shape(src))
-    return _core.from_dlpack(src, stream=stream)
-
-
-def as_tensor(memory: Any) -> Tensor:
-    """Return a tensor over any memory that has a shape."""
-    return memory if isinstance(memory, Tensor) else _core.from_dlpack(memory)
-
-
-def _as_target(dst: Any, stream: StreamLike) -> Tensor:
-    if isinstance(dst, Tensor):
-        return dst
-    if hasattr(dst, "__dlpack__"):
-        return _core.from_dlpack(dst, stream=stream)
-    import numpy as np
-
-    view = memoryview(dst)
-    if view.readonly:
-        raise ValueError("dst is read-only")
-    return _core.from_dlpack(np.asarray(view))
-
-
-def _check_alike(name: str, other: Tensor, tensor: Tensor) -> None:
-    if other.shape != tensor.shape:
-        raise ValueError(f"{name} has shape {other.shape}, the tensor {tensor.shape}")
-    if other.dtype_name != tensor.dtype_name:
-        raise TypeError(
-            f"{name} has element type {other.dtype_name}, the tensor {tensor.dtype_name}: "
-            "convert it first"
-        )
-
-
-def _device_copy(t: Tensor, to_host: int) -> Tensor:
-    """Copy device memory for an export with ``copy=True``. Called by the native module.
-
-    The work on `t` has completed; on return, so has the copy.
-    """
-    device = t.device
-    if device is None:
-        raise BufferError(
-            "the memory is neither the host's nor of a known device, so it cannot be copied for "
-            "an export"
-        )
-    stream = device.default_stream
-    if to_host:
-        return _core.from_dlpack(t.numpy(stream=stream))
-    copy = device.allocate(t.nbytes, stream=stream).view(t.dtype_name, t.shape)
-    copy.copy_from(t, stream=stream)
-    stream.sync()
-    return copy

@@ -83,6 +83,7 @@ _MOST_ELEMENTS = 1 << 31
 _MOST_STRIDE = 1 << 40
 _MOST_BOX = 256
 _MOST_STEP = 8
+_MOST_PIXELS = 1024
 
 
 class _Facts(NamedTuple):
@@ -98,6 +99,7 @@ class _Facts(NamedTuple):
     swizzle: str
     l2_promotion: str
     oob_fill: str
+    columns: tuple[tuple[int, ...], tuple[int, ...], int, int] | None = None
 
 
 _T = TypeVar("_T", bound="TensorMap")
@@ -159,7 +161,7 @@ class TensorMap(_core.Descriptor):
 
     References
     ----------
-    ``cuTensorMapEncodeTiled``
+    ``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``
 
     Examples
     --------
@@ -190,43 +192,93 @@ class TensorMap(_core.Descriptor):
             raise ValueError(
                 f"a tensor map has 1 to {_MOST_DIMENSIONS} dimensions, the tensor {rank}"
             )
-        kinds = (
-            _type_number(tensor, data_type),
-            _choice("interleave", _INTERLEAVES, interleave),
-            _choice("swizzle", _SWIZZLES, swizzle),
-            _choice("l2_promotion", _PROMOTIONS, l2_promotion),
-            _choice("oob_fill", _FILLS, oob_fill),
+        kinds = (data_type, interleave, swizzle, l2_promotion, oob_fill)
+        sizes = _sizes("box", box, rank, _MOST_BOX)
+        return _made(cls, tensor, sizes, element_strides, kinds, None)
+
+    @classmethod
+    def from_im2col(
+        cls: type[_T],
+        tensor: Tensor,
+        lower_corner: Dims,
+        upper_corner: Dims,
+        *,
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        element_strides: Dims | None = None,
+        data_type: _DataType | None = None,
+        interleave: _Interleave = "none",
+        swizzle: _Swizzle = "none",
+        l2_promotion: _Promotion = "none",
+        oob_fill: _Fill = "zeros",
+    ) -> _T:
+        """Describe a tensor for the copies of a convolution, in im2col mode.
+
+        Parameters
+        ----------
+        tensor : Tensor
+            Images of 1 to 3 dimensions, with channels last: 3 to 5 dimensions, such as NHWC.
+        lower_corner, upper_corner : int or tuple of int
+            Offsets of the bounding box of pixels from the first and from the last pixel, in the
+            tensor's order of dimensions (D, H, W). In one dimension they are -32768 to 32767, in
+            two -128 to 127, in three -16 to 15.
+        channels_per_pixel : int
+            Channels that are copied of each pixel: 1 to 256.
+        pixels_per_column : int
+            Pixels of one copy: 1 to 1024.
+        element_strides : int or tuple of int, optional
+            As for tiles.
+        data_type : {"float32_ftz", "tfloat32", "tfloat32_ftz"}, optional
+            As for tiles.
+        interleave : {"none", "16B", "32B"}
+            As for tiles.
+        swizzle : str
+            As for tiles.
+        l2_promotion : {"none", "64B", "128B", "256B"}
+            As for tiles.
+        oob_fill : {"zeros", "nan"}
+            As for tiles.
+
+        Returns
+        -------
+        TensorMap
+            Its `box` has a one for each dimension, and the channels of a pixel.
+
+        Raises
+        ------
+        ValueError
+            If one of CUDA's rules is broken. The text says which.
+        UnsupportedError
+            As for tiles.
+
+        Notes
+        -----
+        The simulated driver makes such a map, and refuses kernels with the copies that use one.
+
+        References
+        ----------
+        ``cuTensorMapEncodeIm2col``
+        """
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"tensor must be a Tensor, not {type(tensor).__name__}")
+        rank = len(tensor.shape)
+        if not 3 <= rank <= _MOST_DIMENSIONS:
+            raise ValueError(f"a map of columns has 3 to 5 dimensions, the tensor {rank}")
+        (channels,) = _sizes("channels_per_pixel", channels_per_pixel, 1, _MOST_BOX)
+        (pixels,) = _sizes("pixels_per_column", pixels_per_column, 1, _MOST_PIXELS)
+        columns = (
+            _corner("lower_corner", lower_corner, rank - 2),
+            _corner("upper_corner", upper_corner, rank - 2),
+            channels,
+            pixels,
         )
-        facts = _Facts(
-            tensor.shape,
-            _strides(tensor),
-            tensor.itemsize,
-            _sizes("box", box, rank, _MOST_BOX),
-            _sizes(
-                "element_strides",
-                1 if element_strides is None else element_strides,
-                rank,
-                _MOST_STEP,
-            ),
-            data_type or _name(tensor),
-            interleave,
-            swizzle,
-            l2_promotion,
-            oob_fill,
-        )
-        _check(facts, int(tensor.ptr))
-        numbers = (
-            facts.shape[::-1],
-            facts.strides[-2::-1],
-            facts.box[::-1],
-            facts.element_strides[::-1],
-        )
-        return cast("_T", _core._tensor_map_new(cls, tensor, kinds, numbers, tuple(facts)))
+        kinds = (data_type, interleave, swizzle, l2_promotion, oob_fill)
+        return _made(cls, tensor, (1,) * (rank - 1) + (channels,), element_strides, kinds, columns)
 
     @property
     def tensor(self) -> Tensor | None:
         """The tensor it was made of; None in a graph that keeps memory of its own capture."""
-        return self._tensor
+        return cast("Tensor | None", self._tensor)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -247,6 +299,8 @@ class TensorMap(_core.Descriptor):
     def box_nbytes(self) -> int:
         """Size in bytes of what one copy moves, bytes beyond the tensor's bounds included."""
         facts = self._all
+        if facts.columns:
+            return facts.columns[2] * facts.columns[3] * facts.itemsize
         counts = (-(-n // step) for n, step in zip(facts.box, facts.element_strides, strict=True))
         return math.prod(counts) * facts.itemsize
 
@@ -284,12 +338,79 @@ class TensorMap(_core.Descriptor):
 
     def __repr__(self) -> str:
         facts = self._all
-        text = f"<cudago.TensorMap of {facts.shape} {facts.data_type}, box {facts.box}"
+        text = f"<cudago.TensorMap of {facts.shape} {facts.data_type}, "
+        if facts.columns:
+            lower, upper, channels, pixels = facts.columns
+            text += f"corners {lower} and {upper}, {channels} channels of {pixels} pixels"
+        else:
+            text += f"box {facts.box}"
         if facts.swizzle != "none":
             text += f", swizzle {facts.swizzle}"
         if facts.interleave != "none":
             text += f", interleave {facts.interleave}"
         return text + ">"
+
+
+def _made(
+    cls: type[_T],
+    tensor: Tensor,
+    box: tuple[int, ...],
+    element_strides: Dims | None,
+    kinds: tuple[_DataType | None, str, str, str, str],
+    columns: tuple[tuple[int, ...], tuple[int, ...], int, int] | None,
+) -> _T:
+    data_type, interleave, swizzle, l2_promotion, oob_fill = kinds
+    codes = (
+        _type_number(tensor, data_type),
+        _choice("interleave", _INTERLEAVES, interleave),
+        _choice("swizzle", _SWIZZLES, swizzle),
+        _choice("l2_promotion", _PROMOTIONS, l2_promotion),
+        _choice("oob_fill", _FILLS, oob_fill),
+    )
+    steps = 1 if element_strides is None else element_strides
+    facts = _Facts(
+        tensor.shape,
+        _strides(tensor),
+        tensor.itemsize,
+        box,
+        _sizes("element_strides", steps, len(tensor.shape), _MOST_STEP),
+        data_type or _name(tensor),
+        interleave,
+        swizzle,
+        l2_promotion,
+        oob_fill,
+        columns,
+    )
+    _check(facts, int(tensor.ptr))
+    numbers: tuple[tuple[object, ...], ...] = (
+        facts.shape[::-1],
+        facts.strides[-2::-1],
+        (1,) * len(box) if columns else box[::-1],
+        facts.element_strides[::-1],
+    )
+    if columns:
+        # From the innermost dimension outwards, as CUTLASS calls it: whd.
+        corners = [(*c[::-1], *[0] * (3 - len(c))) for c in columns[:2]]
+        numbers = (*numbers, (*corners, *columns[2:]))
+    return cast("_T", _core._tensor_map_new(cls, tensor, codes, numbers, tuple(facts)))
+
+
+def _corner(parameter: str, value: Dims, rank: int) -> tuple[int, ...]:
+    given: Sequence[SupportsIndex]
+    if isinstance(value, (tuple, list)):
+        given = cast("Sequence[SupportsIndex]", value)
+    else:
+        given = (cast("SupportsIndex", value),) * rank
+    try:
+        corner = tuple(operator.index(n) for n in given)
+    except TypeError:
+        raise TypeError(f"{parameter} must be an int or a tuple of ints, got {value!r}") from None
+    most = (1 << 15, 1 << 7, 1 << 4)[rank - 1]
+    if len(corner) != rank or any(not -most <= n < most for n in corner):
+        raise ValueError(
+            f"{parameter} must have {rank} numbers of {-most} to {most - 1}, got {corner}"
+        )
+    return corner
 
 
 def _name(tensor: Tensor) -> str:

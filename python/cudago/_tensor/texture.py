@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
 from .. import _core
 from .. import _zconstants as c
 from .._ordinal import device_at
+from .array import FORMATS, OpaqueArray
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -21,16 +22,6 @@ __all__ = ["Texture"]
 _Mode = Literal["clamp", "border", "wrap", "mirror"]
 _Filter = Literal["point", "linear"]
 
-_FORMATS = {
-    "uint8": c.CU_AD_FORMAT_UNSIGNED_INT8,
-    "uint16": c.CU_AD_FORMAT_UNSIGNED_INT16,
-    "uint32": c.CU_AD_FORMAT_UNSIGNED_INT32,
-    "int8": c.CU_AD_FORMAT_SIGNED_INT8,
-    "int16": c.CU_AD_FORMAT_SIGNED_INT16,
-    "int32": c.CU_AD_FORMAT_SIGNED_INT32,
-    "float16": c.CU_AD_FORMAT_HALF,
-    "float32": c.CU_AD_FORMAT_FLOAT,
-}
 _MODES = {
     "wrap": c.CU_TR_ADDRESS_MODE_WRAP,
     "clamp": c.CU_TR_ADDRESS_MODE_CLAMP,
@@ -43,33 +34,37 @@ class _Facts(NamedTuple):
     shape: tuple[int, ...]
     channels: int
     dtype: str
-    address_mode: tuple[str, str]
+    address_mode: tuple[str, ...]
     filter_mode: str
     normalized_coordinates: bool
     promote: bool
+    srgb: bool
 
 
 _T = TypeVar("_T", bound="Texture")
 
 
 class Texture(_core.Descriptor):
-    """A texture object over memory. Immutable.
+    """A texture object over memory, or over an array. Immutable.
 
     A kernel takes it by value, as ``cudaTextureObject_t``, and reads it with ``tex1Dfetch`` or
-    ``tex2D``. It keeps the tensor's memory, and so do launches in flight and graphs that have it as
-    an argument. The driver's object is destroyed with the last of them.
+    ``tex2D``, of an array also with ``tex1D``, ``tex3D`` or ``tex2DLayered``. It keeps the memory,
+    and so do launches in flight and graphs that have it as an argument. The driver's object is
+    destroyed with the last of them.
 
     Parameters
     ----------
-    tensor : Tensor
+    tensor : Tensor or OpaqueArray
         Device, managed or pinned memory. With one dimension, kernels read it by whole numbers, with
         ``tex1Dfetch``; with two, rows and columns, at coordinates, with ``tex2D``. The elements of
-        a row lie next to each other.
+        a row lie next to each other. An array is read at coordinates, in one to three dimensions.
     channels : int, optional
-        Number of channels, 2 or 4, which are then one more dimension, the last.
+        Number of channels of a tensor, 2 or 4, which are then one more dimension, the last. An
+        array has its own.
     address_mode : str or tuple of str
-        What coordinates beyond the bounds mean, for columns and for rows: "clamp", "border", "wrap"
-        or "mirror"; the last two need `normalized_coordinates`. Of one dimension, there are zeros.
+        What coordinates beyond the bounds mean, for columns, rows and slices: "clamp", "border",
+        "wrap" or "mirror"; the last two need `normalized_coordinates`. Of a tensor of one
+        dimension, there are zeros.
     filter_mode : {"point", "linear"}
         Whether a read between elements takes the nearest or a mean, which needs floating-point
         reads.
@@ -79,20 +74,24 @@ class Texture(_core.Descriptor):
         Whether integers of 8 and 16 bits are read as floating-point numbers up to 1.
     border : sequence of float, optional
         What the channels are beyond a border; by default 0.
+    srgb : bool
+        Whether promoted integers of 8 bits are colors in sRGB, and read as linear ones.
 
     Raises
     ------
     TypeError
-        If `tensor` is no Tensor, is in ordinary host memory, or has elements that a texture cannot
-        have.
+        If `tensor` is no Tensor or OpaqueArray, is in ordinary host memory, or has elements that a
+        texture cannot have.
     ValueError
         If one of CUDA's rules is broken, or the tensor was allocated in an open capture. The text
         says which.
 
     Notes
     -----
-    The memory begins at a multiple of the device's ``texture_alignment``, rows are a multiple of
-    ``texture_pitch_alignment`` bytes apart. Writes become visible with the next launch.
+    A tensor's memory begins at a multiple of the device's ``texture_alignment``, rows are a
+    multiple of ``texture_pitch_alignment`` bytes apart. Writes become visible with the next launch.
+
+    The simulated driver has no `srgb`.
 
     References
     ----------
@@ -110,46 +109,49 @@ class Texture(_core.Descriptor):
 
     def __new__(
         cls: type[_T],
-        tensor: Tensor,
+        tensor: Tensor | OpaqueArray,
         *,
         channels: Literal[2, 4] | None = None,
-        address_mode: _Mode | tuple[_Mode, _Mode] = "clamp",
+        address_mode: _Mode | tuple[_Mode, ...] = "clamp",
         filter_mode: _Filter = "point",
         normalized_coordinates: bool = False,
         promote: bool = False,
         border: Sequence[float] | None = None,
+        srgb: bool = False,
     ) -> _T:
         """Check the values and create the object."""
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"tensor must be a Tensor, not {type(tensor).__name__}")
+        array = tensor if isinstance(tensor, OpaqueArray) else None
+        if array is None and not isinstance(tensor, Tensor):
+            raise TypeError(f"tensor must be a Tensor or OpaqueArray, not {type(tensor).__name__}")
         facts = _Facts(
             tensor.shape,
             _channels(tensor, channels),
             tensor.dtype_name,
-            _modes(address_mode),
+            _modes(address_mode, 2 if array is None else array.ndim),
             filter_mode,
             bool(normalized_coordinates),
             bool(promote),
+            bool(srgb),
         )
-        _check(facts)
+        _check(facts, array is not None)
         color = _color(border)
+        if isinstance(tensor, OpaqueArray):
+            made = _core._array_texture_new(cls, tensor, _kinds(facts, 3), color, tuple(facts))
+            return cast("_T", made)
         rows = _rows(tensor, facts, device_at() if tensor.device is None else tensor.device)
-        kinds = (
-            _MODES[facts.address_mode[0]],
-            _MODES[facts.address_mode[1]],
-            int(filter_mode == "linear"),
-            int(facts.normalized_coordinates),
-            int(not facts.promote),
-        )
-        numbers = (_FORMATS[facts.dtype], facts.channels, *rows)
-        made = _core._texture_new(cls, tensor, numbers, kinds, color, tuple(facts))
+        numbers = (FORMATS[facts.dtype], facts.channels, *rows)
+        made = _core._texture_new(cls, tensor, numbers, _kinds(facts, 2), color, tuple(facts))
         return cast("_T", made)
 
     @property
-    def tensor(self) -> Tensor:
-        """The tensor it was made of."""
-        assert self._tensor is not None
-        return self._tensor
+    def tensor(self) -> Tensor | None:
+        """The tensor it was made of, or None."""
+        return self._tensor if isinstance(self._tensor, Tensor) else None
+
+    @property
+    def array(self) -> OpaqueArray | None:
+        """The array it was made of, or None."""
+        return self._tensor if isinstance(self._tensor, OpaqueArray) else None
 
     @property
     def handle(self) -> int:
@@ -162,8 +164,8 @@ class Texture(_core.Descriptor):
         return self._all.channels
 
     @property
-    def address_mode(self) -> tuple[str, str]:
-        """What coordinates beyond the bounds mean, for columns and for rows."""
+    def address_mode(self) -> tuple[str, ...]:
+        """What coordinates beyond the bounds mean, for columns, rows and slices."""
         return self._all.address_mode
 
     @property
@@ -182,6 +184,11 @@ class Texture(_core.Descriptor):
         return self._all.promote
 
     @property
+    def srgb(self) -> bool:
+        """Whether integers are colors in sRGB, and read as linear ones."""
+        return self._all.srgb
+
+    @property
     def _all(self) -> _Facts:
         return _Facts(*self._facts)
 
@@ -190,11 +197,17 @@ class Texture(_core.Descriptor):
         return f"<cudago.Texture of {facts.shape} {facts.dtype}, {facts.filter_mode}>"
 
 
-def _channels(tensor: Tensor, channels: int | None) -> int:
-    if tensor.dtype_name not in _FORMATS:
+def _channels(tensor: Tensor | OpaqueArray, channels: int | None) -> int:
+    if isinstance(tensor, OpaqueArray):
+        if channels not in (None, tensor.channels):
+            raise ValueError(
+                f"channels must be those of the array, {tensor.channels}; got {channels}"
+            )
+        return tensor.channels
+    if tensor.dtype_name not in FORMATS:
         raise TypeError(
             f"a texture cannot have elements of type {tensor.dtype_name}, only of "
-            f"{', '.join(_FORMATS)}"
+            f"{', '.join(FORMATS)}"
         )
     rank = len(tensor.shape) - (channels is not None)
     if channels is not None and (channels not in (2, 4) or tensor.shape[-1:] != (channels,)):
@@ -209,11 +222,24 @@ def _channels(tensor: Tensor, channels: int | None) -> int:
     return channels or 1
 
 
-def _modes(given: str | tuple[str, str]) -> tuple[str, str]:
-    modes = (given, given) if isinstance(given, str) else tuple(given)
-    if len(modes) != 2 or any(mode not in _MODES for mode in modes):
-        raise ValueError(f"address_mode must be one or two of {', '.join(_MODES)}; got {given!r}")
-    return modes[0], modes[1]
+def _modes(given: str | tuple[str, ...], rank: int) -> tuple[str, ...]:
+    modes = (given,) * rank if isinstance(given, str) else tuple(given)
+    if len(modes) != rank or any(mode not in _MODES for mode in modes):
+        many = ("one", "one or two", "one or three")[rank - 1]
+        raise ValueError(f"address_mode must be {many} of {', '.join(_MODES)}; got {given!r}")
+    return modes
+
+
+def _kinds(facts: _Facts, dimensions: int) -> tuple[int, ...]:
+    modes = [_MODES[mode] for mode in facts.address_mode]
+    modes += [c.CU_TR_ADDRESS_MODE_CLAMP] * (dimensions - len(modes))
+    return (
+        *modes,
+        int(facts.filter_mode == "linear"),
+        int(facts.normalized_coordinates),
+        int(not facts.promote),
+        int(facts.srgb),
+    )
 
 
 def _color(border: Sequence[float] | None) -> tuple[float, float, float, float]:
@@ -224,7 +250,7 @@ def _color(border: Sequence[float] | None) -> tuple[float, float, float, float]:
     return values[0], values[1], values[2], values[3]
 
 
-def _check(facts: _Facts) -> None:
+def _check(facts: _Facts, of_array: bool) -> None:
     """Check what does not depend on the device."""
     if facts.filter_mode not in ("point", "linear"):
         raise ValueError(f"filter_mode must be 'point' or 'linear', got {facts.filter_mode!r}")
@@ -234,12 +260,14 @@ def _check(facts: _Facts) -> None:
     whole = "int" in facts.dtype
     if facts.promote and (wide or not whole):
         raise ValueError(f"promote needs integers of 8 or 16 bits, got {facts.dtype}")
+    if facts.srgb and (facts.dtype != "uint8" or not facts.promote):
+        raise ValueError(f"srgb needs uint8 and promote=True, got {facts.dtype}")
     if facts.filter_mode == "linear" and whole and not facts.promote:
         raise ValueError(
             f"filter_mode 'linear' needs floating-point reads: got {facts.dtype}"
             + ("" if wide else "; set promote=True")
         )
-    fetched = len(facts.shape) - (facts.channels > 1) == 1
+    fetched = not of_array and len(facts.shape) - (facts.channels > 1) == 1
     if fetched and (facts.filter_mode == "linear" or facts.normalized_coordinates):
         raise ValueError(
             "a texture of one dimension is read by whole numbers, without filters and normalized "

@@ -8,10 +8,22 @@ import re
 
 import pytest
 
+import cudago as cu
+
 from ...installed import ROOT, command, python_blocks
+from .cases import missing
 
 TEXT = (ROOT / "docs/guide/other-compilers.rst").read_text()
-NEEDED = {"numba": "numba.cuda", "triton": "triton", "cub": "nvidia.cu13"}
+NEEDED = {"numba": "numba.cuda", "triton": "triton", "cub": "nvidia.cu13", "nvvm": "nvidia.cu13"}
+
+
+def nvvm_is_there() -> None:
+    """Skip where libnvvm is not installed."""
+    try:
+        cu.Program("", "nvvm").compile()
+    except cu.CompileError as e:
+        if "was not found" in str(e):
+            missing(str(e).partition("\n")[0])
 
 
 @pytest.mark.parametrize("name", NEEDED)
@@ -19,6 +31,8 @@ def test_example_runs(name, script, driver, nvrtc):
     pytest.importorskip(NEEDED[name])
     if name == "cub":
         assert nvrtc.include_path  # which skips if there are no headers
+    if name == "nvvm":
+        nvvm_is_there()
     if driver != "sim":
         pytest.skip("the examples choose the simulated driver")
     file = script.directory / "program" / "page.py"

@@ -8,6 +8,7 @@ package drivertest
 
 import (
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -23,15 +24,26 @@ type Options struct {
 	// Without it, behaviours of host functions are skipped.
 	HostFn driver.CUhostFn
 
+	// Exporter stands for another API. Without it, behaviours of what is imported
+	// from there are skipped.
+	Exporter Exporter
+
 	// Faults says that a device survives a kernel's fault, so that behaviours
 	// that cause one may run. On hardware they would end the process's use of
 	// the device.
 	Faults bool
+
+	test string // that called Run
 }
 
 // Run tests the driver that open returns. Each behaviour opens it anew; open
 // arranges for it to be closed, and skips where there is no device.
 func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
+	o.test = t.Name()
+	if os.Getenv(sharesMemory) != "" {
+		newSuite(t, open(t), o).share()
+		return
+	}
 	for _, group := range groups {
 		for _, name := range slices.Sorted(maps.Keys(group)) {
 			t.Run(name, func(t *testing.T) { group[name](newSuite(t, open(t), o)) })
@@ -40,7 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
 }
 
 var groups = []map[string]func(*suite){
-	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, sharedPools, sharedEvents, batches, virtuals, streams, greens, memOps, events, hostFunctions, modules, launches, tensorMaps, textures,
+	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, sharedPools, importedMemories, importedHostMemories, sharedEvents, batches, virtuals, streams, greens, memOps, externals, events, hostFunctions, modules, launches, tensorMaps, textures, arrays,
 	peers, graphs, edges, nodes, graphMemories, movedGraphs, conditionals, execs, updates, captures, invalidations, faults, resets,
 }
 

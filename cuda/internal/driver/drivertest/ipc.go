@@ -12,8 +12,6 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// What takes two processes is tested from Python, in tests_py/memory/test_ipc.py.
-
 var sharedPools = map[string]func(*suite){
 	"pool for sharing has a descriptor":          sharedPoolExport,
 	"pool not for sharing has no descriptor":     sharedPoolRefused,
@@ -34,13 +32,18 @@ var sharedEvents = map[string]func(*suite){
 
 const posix = driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-func (s *suite) sharedPool() driver.CUmemoryPool {
+func (s *suite) needPoolHandles() {
 	s.Helper()
 	handles, r := s.CuDeviceGetAttribute(driver.CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, s.dev)
 	s.ok(r)
 	if handles&int32(posix) == 0 {
 		s.Skip("the device shares no pools by file descriptors")
 	}
+}
+
+func (s *suite) sharedPool() driver.CUmemoryPool {
+	s.Helper()
+	s.needPoolHandles()
 	p, r := s.CuMemPoolCreate(&driver.CUmemPoolProps{AllocType: 1, LocationType: 1, LocationID: int32(s.dev), HandleTypes: int32(posix)})
 	s.ok(r)
 	s.cleanup(func() { s.CuMemPoolDestroy(p) })
@@ -105,9 +108,12 @@ func sharedPointerRefused(s *suite) {
 
 func sharedPoolUse(s *suite) {
 	st := s.stream()
-	p, r := s.CuMemAllocFromPoolAsync(8192, s.sharedPool(), st)
+	pool := s.sharedPool()
+	p, r := s.CuMemAllocFromPoolAsync(8192, pool, st)
 	s.ok(r)
-	s.ok(s.CuStreamSynchronize(st)) // NVIDIA's driver, 580, refused the export before
+	_, r = s.CuMemPoolExportPointer(p)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r) // the pool has no descriptor
+	s.descriptor(pool)
 	data, r := s.CuMemPoolExportPointer(p)
 	s.ok(r)
 	require.NotZero(s.T, data)

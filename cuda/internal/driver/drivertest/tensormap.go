@@ -16,6 +16,7 @@ var tensorMaps = map[string]func(*suite){
 	"tensor map lets a kernel store a tile":       tensorMapStore,
 	"tensor map has the same bytes each time":     tensorMapAgain,
 	"tensor map refuses what breaks its rules":    tensorMapRules,
+	"tensor map of columns has rules of its own":  tensorMapColumns,
 }
 
 // tensorKernels need compute capability 9.0. Both move a tile of 8 × 32 words at
@@ -241,6 +242,51 @@ func tensorMapRules(s *suite) {
 		t := matrix(p)
 		change(&t)
 		_, r := s.encode(t)
+		require.Equal(s.T, driver.CUDA_ERROR_INVALID_VALUE, r, name)
+	}
+}
+
+// The rules are those of the text about cuTensorMapEncodeIm2col in cuda.h, CUDA
+// 13.5.
+func tensorMapColumns(s *suite) {
+	p := s.alloc(1 << 14)
+	type columns struct {
+		address          driver.CUdeviceptr
+		dims, strides    []uint64
+		lower, upper     []int32
+		channels, pixels uint32
+		steps            []uint32
+	}
+	encode := func(c columns) (driver.CUtensorMap, driver.CUresult) {
+		return s.CuTensorMapEncodeIm2col(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, c.address, c.dims, c.strides, c.lower, c.upper, c.channels, c.pixels, c.steps,
+			driver.CU_TENSOR_MAP_INTERLEAVE_NONE, driver.CU_TENSOR_MAP_SWIZZLE_NONE, driver.CU_TENSOR_MAP_L2_PROMOTION_NONE, driver.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+	}
+	sound := func() columns {
+		return columns{
+			p, []uint64{16, 8, 8, 4}, []uint64{64, 512, 4096}, []int32{-1, -1}, []int32{-1, -1}, 8, 16, []uint32{1, 1, 1, 1},
+		}
+	}
+	first, r := encode(sound())
+	s.ok(r)
+	other := sound()
+	other.lower = []int32{0, -1}
+	second, r := encode(other)
+	s.ok(r)
+	require.NotEqual(s.T, first, second)
+	for name, change := range map[string]func(*columns){
+		"address of 8":      func(c *columns) { c.address += 8 },
+		"stride of 8":       func(c *columns) { c.strides = []uint64{72, 512, 4096} },
+		"far corner":        func(c *columns) { c.lower = []int32{-129, 0} },
+		"too many channels": func(c *columns) { c.channels = 257 },
+		"too many pixels":   func(c *columns) { c.pixels = 1025 },
+		"step of 9":         func(c *columns) { c.steps = []uint32{1, 9, 1, 1} },
+		"two dimensions": func(c *columns) {
+			c.dims, c.strides, c.lower, c.upper, c.steps = []uint64{16, 8}, []uint64{64}, nil, nil, []uint32{1, 1}
+		},
+	} {
+		c := sound()
+		change(&c)
+		_, r := encode(c)
 		require.Equal(s.T, driver.CUDA_ERROR_INVALID_VALUE, r, name)
 	}
 }

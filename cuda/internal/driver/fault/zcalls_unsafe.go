@@ -512,6 +512,62 @@ func (d *Driver) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (out0 driv
 	return d.API.CuIpcOpenEventHandle(handle)
 }
 
+// CuImportExternalMemory calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC) (out0 driver.CUexternalMemory, result driver.CUresult) {
+	if result = d.next("CuImportExternalMemory"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuImportExternalMemory(desc)
+}
+
+// CuExternalMemoryGetMappedBuffer calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuExternalMemoryGetMappedBuffer(m driver.CUexternalMemory, desc *driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	if result = d.next("CuExternalMemoryGetMappedBuffer"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuExternalMemoryGetMappedBuffer(m, desc)
+}
+
+// CuDestroyExternalMemory calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDestroyExternalMemory(m driver.CUexternalMemory) (result driver.CUresult) {
+	if result = d.next("CuDestroyExternalMemory"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDestroyExternalMemory(m)
+}
+
+// CuImportExternalSemaphore calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuImportExternalSemaphore(desc *driver.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) (out0 driver.CUexternalSemaphore, result driver.CUresult) {
+	if result = d.next("CuImportExternalSemaphore"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuImportExternalSemaphore(desc)
+}
+
+// CuSignalExternalSemaphoresAsync calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuSignalExternalSemaphoresAsync(sems []driver.CUexternalSemaphore, params []driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, s driver.CUstream) (result driver.CUresult) {
+	if result = d.next("CuSignalExternalSemaphoresAsync"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuSignalExternalSemaphoresAsync(sems, params, s)
+}
+
+// CuWaitExternalSemaphoresAsync calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuWaitExternalSemaphoresAsync(sems []driver.CUexternalSemaphore, params []driver.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, s driver.CUstream) (result driver.CUresult) {
+	if result = d.next("CuWaitExternalSemaphoresAsync"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuWaitExternalSemaphoresAsync(sems, params, s)
+}
+
+// CuDestroyExternalSemaphore calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDestroyExternalSemaphore(sem driver.CUexternalSemaphore) (result driver.CUresult) {
+	if result = d.next("CuDestroyExternalSemaphore"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDestroyExternalSemaphore(sem)
+}
+
 // CuMemGetInfo calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuMemGetInfo() (free uint64, total uint64, result driver.CUresult) {
 	if result = d.next("CuMemGetInfo"); result != driver.CUDA_SUCCESS {
@@ -968,6 +1024,46 @@ func (d *Driver) CuTensorMapEncodeTiled(dataType driver.CUtensorMapDataType, add
 	return d.API.CuTensorMapEncodeTiled(dataType, address, globalDim, globalStrides, boxDim, elementStrides, interleave, swizzle, promotion, fill)
 }
 
+// CuTensorMapEncodeIm2col calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuTensorMapEncodeIm2col(dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim []uint64, globalStrides []uint64, lower []int32, upper []int32, channels uint32, pixels uint32, elementStrides []uint32, interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill) (m driver.CUtensorMap, result driver.CUresult) {
+	if result = d.next("CuTensorMapEncodeIm2col"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuTensorMapEncodeIm2col(dataType, address, globalDim, globalStrides, lower, upper, channels, pixels, elementStrides, interleave, swizzle, promotion, fill)
+}
+
+// CuArray3DCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (a driver.CUarray, result driver.CUresult) {
+	if result = d.next("CuArray3DCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuArray3DCreate(desc)
+}
+
+// CuArrayDestroy calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuArrayDestroy(a driver.CUarray) (result driver.CUresult) {
+	if result = d.next("CuArrayDestroy"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuArrayDestroy(a)
+}
+
+// CuSurfObjectCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (s driver.CUsurfObject, result driver.CUresult) {
+	if result = d.next("CuSurfObjectCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuSurfObjectCreate(res)
+}
+
+// CuSurfObjectDestroy calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuSurfObjectDestroy(s driver.CUsurfObject) (result driver.CUresult) {
+	if result = d.next("CuSurfObjectDestroy"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuSurfObjectDestroy(s)
+}
+
 // CuTexObjectCreate calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (t driver.CUtexObject, result driver.CUresult) {
 	if result = d.next("CuTexObjectCreate"); result != driver.CUDA_SUCCESS {
@@ -1086,6 +1182,22 @@ func (d *Driver) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgrap
 		return
 	}
 	return d.API.CuGraphAddBatchMemOpNode(g, deps, params)
+}
+
+// CuGraphAddExternalSemaphoresSignalNode calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphAddExternalSemaphoresSignalNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	if result = d.next("CuGraphAddExternalSemaphoresSignalNode"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphAddExternalSemaphoresSignalNode(g, deps, params)
+}
+
+// CuGraphAddExternalSemaphoresWaitNode calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphAddExternalSemaphoresWaitNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	if result = d.next("CuGraphAddExternalSemaphoresWaitNode"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphAddExternalSemaphoresWaitNode(g, deps, params)
 }
 
 // CuGraphAddMemAllocNode calls the wrapped driver, unless it is to fail.
@@ -1272,6 +1384,22 @@ func (d *Driver) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.C
 	return d.API.CuGraphHostNodeSetParams(n, params)
 }
 
+// CuGraphExternalSemaphoresSignalNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExternalSemaphoresSignalNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
+	if result = d.next("CuGraphExternalSemaphoresSignalNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExternalSemaphoresSignalNodeSetParams(n, params)
+}
+
+// CuGraphExternalSemaphoresWaitNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExternalSemaphoresWaitNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result driver.CUresult) {
+	if result = d.next("CuGraphExternalSemaphoresWaitNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExternalSemaphoresWaitNodeSetParams(n, params)
+}
+
 // CuGraphInstantiateWithParams calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuGraphInstantiateWithParams(g driver.CUgraph, params *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) (out0 driver.CUgraphExec, result driver.CUresult) {
 	if result = d.next("CuGraphInstantiateWithParams"); result != driver.CUDA_SUCCESS {
@@ -1350,6 +1478,22 @@ func (d *Driver) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUg
 		return
 	}
 	return d.API.CuGraphExecHostNodeSetParams(x, n, params)
+}
+
+// CuGraphExecExternalSemaphoresSignalNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExecExternalSemaphoresSignalNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
+	if result = d.next("CuGraphExecExternalSemaphoresSignalNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExecExternalSemaphoresSignalNodeSetParams(x, n, params)
+}
+
+// CuGraphExecExternalSemaphoresWaitNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExecExternalSemaphoresWaitNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result driver.CUresult) {
+	if result = d.next("CuGraphExecExternalSemaphoresWaitNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExecExternalSemaphoresWaitNodeSetParams(x, n, params)
 }
 
 // CuGraphNodeSetEnabled calls the wrapped driver, unless it is to fail.

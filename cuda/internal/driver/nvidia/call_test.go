@@ -51,6 +51,18 @@ func TestResourcesAreCopied(t *testing.T) {
 	}, s.calls(t))
 }
 
+func TestTextureWithoutView(t *testing.T) {
+	s, d := openStandin(t)
+	res, tex := driver.CUDA_RESOURCE_DESC{ResType: 2}, driver.CUDA_TEXTURE_DESC{}
+	tex.AddressMode[0] = 3
+	h, r := d.CuTexObjectCreate(&res, &tex, nil)
+	require.Zero(t, r)
+	require.EqualValues(t, 0x90, h)
+	_, r = d.CuTexObjectCreate(&res, &tex, &driver.CUDA_RESOURCE_VIEW_DESC{Format: 5})
+	require.Zero(t, r)
+	require.Equal(t, []string{"cuTexObjectCreate 2 3 view=-1", "cuTexObjectCreate 2 3 view=5"}, s.calls(t))
+}
+
 func TestTensorMapIsCopied(t *testing.T) {
 	s, d := openStandin(t)
 	m, r := d.CuTensorMapEncodeTiled(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32}, []uint64{256}, []uint32{16, 8}, []uint32{1, 2},
@@ -60,6 +72,18 @@ func TestTensorMapIsCopied(t *testing.T) {
 	require.Equal(t, driver.CUtensorMap{Opaque: [16]uint64{0: 7, 15: 8}}, m)
 	require.Equal(t, []string{"cuTensorMapEncodeTiled aligned=1 7 2 0x1000 64,32 256 16,8 1,2 0 2 3 1"}, s.calls(t))
 	_, r = d.CuTensorMapEncodeTiled(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32}, nil, []uint32{16, 8}, []uint32{1, 2}, 0, 0, 0, 0)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+func TestTensorMapOfColumnsIsCopied(t *testing.T) {
+	s, d := openStandin(t)
+	m, r := d.CuTensorMapEncodeIm2col(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32, 2}, []uint64{256, 8192}, []int32{-1}, []int32{1}, 16, 8,
+		[]uint32{1, 2, 1}, driver.CU_TENSOR_MAP_INTERLEAVE_NONE, driver.CU_TENSOR_MAP_SWIZZLE_64B, driver.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+		driver.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUtensorMap{Opaque: [16]uint64{0: 9}}, m)
+	require.Equal(t, []string{"cuTensorMapEncodeIm2col aligned=1 7 3 0x1000 64,32,2 256,8192 -1 1 16 8 1,2,1 0 2 3 1"}, s.calls(t))
+	_, r = d.CuTensorMapEncodeIm2col(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32, 2}, []uint64{256, 8192}, nil, []int32{1}, 16, 8, []uint32{1, 2, 1}, 0, 0, 0, 0)
 	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
 }
 
@@ -345,6 +369,47 @@ func TestMemOpNodeCall(t *testing.T) {
 		"  0x9 2 0",
 		"  5 0x7f0000000000 1099511627776 0",
 		"  1 0x7f0000000008 6 3",
+	}, s.calls(t))
+}
+
+func TestExternalCalls(t *testing.T) {
+	s, d := openStandin(t)
+	m, r := d.CuImportExternalMemory(&driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC{Type: 1, Fd: 5, Size: 1 << 40, Flags: 1})
+	require.Zero(t, r)
+	require.EqualValues(t, 0x51, m)
+	p, r := d.CuExternalMemoryGetMappedBuffer(m, &driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC{Offset: 4096, Size: 1 << 33})
+	require.Zero(t, r)
+	require.EqualValues(t, 0x7f0000000000, p)
+	sem, r := d.CuImportExternalSemaphore(&driver.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC{Type: 9, Fd: 6})
+	require.Zero(t, r)
+	require.EqualValues(t, 0x52, sem)
+	list := []driver.CUexternalSemaphore{sem, 0x53}
+	signals := []driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS{{Value: 1 << 40}, {Value: 2}}
+	waits := []driver.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS{{Value: 3}, {Value: 1 << 41}}
+	require.Zero(t, d.CuSignalExternalSemaphoresAsync(list, signals, 7))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, d.CuSignalExternalSemaphoresAsync(list[:1], signals, 7))
+	require.Zero(t, d.CuWaitExternalSemaphoresAsync(list, waits, 7))
+	var pinner runtime.Pinner
+	defer pinner.Unpin()
+	pinner.Pin(&list[0])
+	pinner.Pin(&signals[0])
+	pinner.Pin(&waits[0])
+	node, r := d.CuGraphAddExternalSemaphoresSignalNode(5, []driver.CUgraphNode{1}, &driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS{
+		ExtSemArray: unsafe.Pointer(&list[0]), ParamsArray: unsafe.Pointer(&signals[0]), NumExtSems: 2,
+	})
+	require.Zero(t, r)
+	require.EqualValues(t, 34, node)
+	require.Zero(t, d.CuGraphExecExternalSemaphoresWaitNodeSetParams(0x22, node, &driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS{
+		ExtSemArray: unsafe.Pointer(&list[0]), ParamsArray: unsafe.Pointer(&waits[0]), NumExtSems: 2,
+	}))
+	require.Equal(t, []string{
+		"cuImportExternalMemory 1 5 1099511627776 1",
+		"cuExternalMemoryGetMappedBuffer 0x51 4096 8589934592 0",
+		"cuImportExternalSemaphore 9 6 0",
+		"cuSignalExternalSemaphoresAsync 2 0x7", "  0x52 1099511627776 0", "  0x53 2 0",
+		"cuWaitExternalSemaphoresAsync 2 0x7", "  0x52 3 0", "  0x53 2199023255552 0",
+		"cuGraphAddExternalSemaphoresSignalNode 0x5 deps=1:0x1", "  0x52 1099511627776 0", "  0x53 2 0",
+		"cuGraphExecExternalSemaphoresWaitNodeSetParams 0x22 0x22", "  0x52 3 0", "  0x53 2199023255552 0",
 	}, s.calls(t))
 }
 

@@ -76,6 +76,19 @@ static inline CUresult cuTensorMapEncodeTiled(address fn, CUtensorMap *out, CUte
 	return r;
 }
 
+static inline CUresult cuTensorMapEncodeIm2col(address fn, CUtensorMap *out, CUtensorMapDataType type, uint32_t rank, uint64_t tensor,
+	const uint64_t *dims, const uint64_t *strides, const int *lower, const int *upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
+	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+{
+	if (fn == 0) return CUDA_ERROR_NOT_SUPPORTED;
+	CUtensorMap map __attribute__((aligned(64))) = {0};
+	CUresult r = CAST((CUtensorMap *, CUtensorMapDataType, uint32_t, void *, const uint64_t *, const uint64_t *, const int *, const int *,
+		uint32_t, uint32_t, const uint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill))(&map,
+		type, rank, (void *)(uintptr_t)tensor, dims, strides, lower, upper, channels, pixels, steps, interleave, swizzle, promotion, fill);
+	*out = map;
+	return r;
+}
+
 typedef struct {
 	CUresult r;
 	CUstreamCaptureStatus status;

@@ -14,34 +14,42 @@ import (
 
 // The structs of C have the sizes of those in package driver, or this does not compile.
 var (
-	_ [unsafe.Sizeof(driver.CUmemPoolProps{})]byte                = [C.sizeof_CUmemPoolProps]byte{}
-	_ [unsafe.Sizeof(driver.CUlaunchAttribute{})]byte             = [C.sizeof_CUlaunchAttribute]byte{}
-	_ [unsafe.Sizeof(driver.CUlaunchAttributeValue{})]byte        = [C.sizeof_CUlaunchAttributeValue]byte{}
-	_ [unsafe.Sizeof(driver.CUlaunchConfig{})]byte                = [C.sizeof_CUlaunchConfig]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_KERNEL_NODE_PARAMS{})]byte       = [C.sizeof_CUDA_KERNEL_NODE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_MEMCPY3D{})]byte                 = [C.sizeof_CUDA_MEMCPY3D]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_MEMSET_NODE_PARAMS{})]byte       = [C.sizeof_CUDA_MEMSET_NODE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_HOST_NODE_PARAMS{})]byte         = [C.sizeof_CUDA_HOST_NODE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_MEM_ALLOC_NODE_PARAMS{})]byte    = [C.sizeof_CUDA_MEM_ALLOC_NODE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUgraphEdgeData{})]byte               = [C.sizeof_CUgraphEdgeData]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_CONDITIONAL_NODE_PARAMS{})]byte  = [C.sizeof_CUDA_CONDITIONAL_NODE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{})]byte  = [C.sizeof_CUDA_CHILD_GRAPH_NODE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUgraphNodeParams{})]byte             = [C.sizeof_CUgraphNodeParams]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUgraphExecUpdateResultInfo{})]byte   = [C.sizeof_CUgraphExecUpdateResultInfo]byte{}
-	_ [unsafe.Sizeof(driver.CUdevResource{})]byte                 = [C.sizeof_CUdevResource]byte{}
-	_ [unsafe.Sizeof(driver.CUmemPoolPtrExportData{})]byte        = [C.sizeof_CUmemPoolPtrExportData]byte{}
-	_ [unsafe.Sizeof(driver.CUipcEventHandle{})]byte              = [C.sizeof_CUipcEventHandle]byte{}
-	_ [unsafe.Sizeof(driver.CUstreamBatchMemOpParams{})]byte      = [C.sizeof_CUstreamBatchMemOpParams]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{})]byte = [C.sizeof_CUDA_BATCH_MEM_OP_NODE_PARAMS]byte{}
-	_ [unsafe.Sizeof(driver.CUtensorMap{})]byte                   = [C.sizeof_CUtensorMap]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_RESOURCE_DESC{})]byte            = [C.sizeof_CUDA_RESOURCE_DESC]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_TEXTURE_DESC{})]byte             = [C.sizeof_CUDA_TEXTURE_DESC]byte{}
-	_ [unsafe.Sizeof(driver.CUDA_RESOURCE_VIEW_DESC{})]byte       = [C.sizeof_CUDA_RESOURCE_VIEW_DESC]byte{}
-	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
-	_ [unsafe.Sizeof(driver.CUmemAllocationProp{})]byte           = [C.sizeof_CUmemAllocationProp]byte{}
-	_ [unsafe.Sizeof(driver.CUmemAccessDesc{})]byte               = [C.sizeof_CUmemAccessDesc]byte{}
-	_ [unsafe.Sizeof(driver.CUmemcpyAttributes{})]byte            = [C.sizeof_CUmemcpyAttributes]byte{}
+	_ [unsafe.Sizeof(driver.CUmemPoolProps{})]byte                        = [C.sizeof_CUmemPoolProps]byte{}
+	_ [unsafe.Sizeof(driver.CUlaunchAttribute{})]byte                     = [C.sizeof_CUlaunchAttribute]byte{}
+	_ [unsafe.Sizeof(driver.CUlaunchAttributeValue{})]byte                = [C.sizeof_CUlaunchAttributeValue]byte{}
+	_ [unsafe.Sizeof(driver.CUlaunchConfig{})]byte                        = [C.sizeof_CUlaunchConfig]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_ARRAY3D_DESCRIPTOR{})]byte               = [C.sizeof_CUDA_ARRAY3D_DESCRIPTOR]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC{})]byte   = [C.sizeof_CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC{})]byte      = [C.sizeof_CUDA_EXTERNAL_MEMORY_HANDLE_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC{})]byte      = [C.sizeof_CUDA_EXTERNAL_MEMORY_BUFFER_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS{})]byte = [C.sizeof_CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS{})]byte   = [C.sizeof_CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS{})]byte       = [C.sizeof_CUDA_EXT_SEM_SIGNAL_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS{})]byte         = [C.sizeof_CUDA_EXT_SEM_WAIT_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_KERNEL_NODE_PARAMS{})]byte               = [C.sizeof_CUDA_KERNEL_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_MEMCPY3D{})]byte                         = [C.sizeof_CUDA_MEMCPY3D]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_MEMSET_NODE_PARAMS{})]byte               = [C.sizeof_CUDA_MEMSET_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_HOST_NODE_PARAMS{})]byte                 = [C.sizeof_CUDA_HOST_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_MEM_ALLOC_NODE_PARAMS{})]byte            = [C.sizeof_CUDA_MEM_ALLOC_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUgraphEdgeData{})]byte                       = [C.sizeof_CUgraphEdgeData]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_CONDITIONAL_NODE_PARAMS{})]byte          = [C.sizeof_CUDA_CONDITIONAL_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{})]byte          = [C.sizeof_CUDA_CHILD_GRAPH_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUgraphNodeParams{})]byte                     = [C.sizeof_CUgraphNodeParams]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte         = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUgraphExecUpdateResultInfo{})]byte           = [C.sizeof_CUgraphExecUpdateResultInfo]byte{}
+	_ [unsafe.Sizeof(driver.CUdevResource{})]byte                         = [C.sizeof_CUdevResource]byte{}
+	_ [unsafe.Sizeof(driver.CUmemPoolPtrExportData{})]byte                = [C.sizeof_CUmemPoolPtrExportData]byte{}
+	_ [unsafe.Sizeof(driver.CUipcEventHandle{})]byte                      = [C.sizeof_CUipcEventHandle]byte{}
+	_ [unsafe.Sizeof(driver.CUstreamBatchMemOpParams{})]byte              = [C.sizeof_CUstreamBatchMemOpParams]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{})]byte         = [C.sizeof_CUDA_BATCH_MEM_OP_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUtensorMap{})]byte                           = [C.sizeof_CUtensorMap]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_RESOURCE_DESC{})]byte                    = [C.sizeof_CUDA_RESOURCE_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_TEXTURE_DESC{})]byte                     = [C.sizeof_CUDA_TEXTURE_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_RESOURCE_VIEW_DESC{})]byte               = [C.sizeof_CUDA_RESOURCE_VIEW_DESC]byte{}
+	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                         = [C.sizeof_CUmemLocation]byte{}
+	_ [unsafe.Sizeof(driver.CUmemAllocationProp{})]byte                   = [C.sizeof_CUmemAllocationProp]byte{}
+	_ [unsafe.Sizeof(driver.CUmemAccessDesc{})]byte                       = [C.sizeof_CUmemAccessDesc]byte{}
+	_ [unsafe.Sizeof(driver.CUmemcpyAttributes{})]byte                    = [C.sizeof_CUmemcpyAttributes]byte{}
 )
 
 func (d *binding) CuInit(flags uint32) (result driver.CUresult) {
@@ -302,6 +310,45 @@ func (d *binding) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (out0 dri
 	return driver.CUevent(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC) (out0 driver.CUexternalMemory, result driver.CUresult) {
+	o := C.cuImportExternalMemory(d.fn[cuImportExternalMemory], *(*C.CUDA_EXTERNAL_MEMORY_HANDLE_DESC)(unsafe.Pointer(desc)))
+	return driver.CUexternalMemory(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuExternalMemoryGetMappedBuffer(m driver.CUexternalMemory, desc *driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	o := C.cuExternalMemoryGetMappedBuffer(d.fn[cuExternalMemoryGetMappedBuffer], C.CUexternalMemory(m), *(*C.CUDA_EXTERNAL_MEMORY_BUFFER_DESC)(unsafe.Pointer(desc)))
+	return driver.CUdeviceptr(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuDestroyExternalMemory(m driver.CUexternalMemory) (result driver.CUresult) {
+	return driver.CUresult(C.cuDestroyExternalMemory(d.fn[cuDestroyExternalMemory], C.CUexternalMemory(m)))
+}
+
+func (d *binding) CuImportExternalSemaphore(desc *driver.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) (out0 driver.CUexternalSemaphore, result driver.CUresult) {
+	o := C.cuImportExternalSemaphore(d.fn[cuImportExternalSemaphore], *(*C.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC)(unsafe.Pointer(desc)))
+	return driver.CUexternalSemaphore(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuSignalExternalSemaphoresAsync(sems []driver.CUexternalSemaphore, params []driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, s driver.CUstream) (result driver.CUresult) {
+	if len(sems) != len(params) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	return driver.CUresult(C.cuSignalExternalSemaphoresAsync(d.fn[cuSignalExternalSemaphoresAsync], (*C.CUexternalSemaphore)(unsafe.Pointer(unsafe.SliceData(sems))), (*C.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS)(unsafe.Pointer(unsafe.SliceData(params))), C.uint(len(params)), C.CUstream(s)))
+}
+
+func (d *binding) CuWaitExternalSemaphoresAsync(sems []driver.CUexternalSemaphore, params []driver.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, s driver.CUstream) (result driver.CUresult) {
+	if len(sems) != len(params) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	return driver.CUresult(C.cuWaitExternalSemaphoresAsync(d.fn[cuWaitExternalSemaphoresAsync], (*C.CUexternalSemaphore)(unsafe.Pointer(unsafe.SliceData(sems))), (*C.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS)(unsafe.Pointer(unsafe.SliceData(params))), C.uint(len(params)), C.CUstream(s)))
+}
+
+func (d *binding) CuDestroyExternalSemaphore(sem driver.CUexternalSemaphore) (result driver.CUresult) {
+	return driver.CUresult(C.cuDestroyExternalSemaphore(d.fn[cuDestroyExternalSemaphore], C.CUexternalSemaphore(sem)))
+}
+
 func (d *binding) CuMemGetInfo() (free uint64, total uint64, result driver.CUresult) {
 	o := C.cuMemGetInfo(d.fn[cuMemGetInfo])
 	return uint64(o.first), uint64(o.second), driver.CUresult(o.r)
@@ -540,8 +587,26 @@ func (d *binding) CuOccupancyMaxActiveClusters(f driver.CUfunction, config *driv
 	return int32(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (a driver.CUarray, result driver.CUresult) {
+	o := C.cuArray3DCreate(d.fn[cuArray3DCreate], *(*C.CUDA_ARRAY3D_DESCRIPTOR)(unsafe.Pointer(desc)))
+	return driver.CUarray(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuArrayDestroy(a driver.CUarray) (result driver.CUresult) {
+	return driver.CUresult(C.cuArrayDestroy(d.fn[cuArrayDestroy], C.CUarray(a)))
+}
+
+func (d *binding) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (s driver.CUsurfObject, result driver.CUresult) {
+	o := C.cuSurfObjectCreate(d.fn[cuSurfObjectCreate], *(*C.CUDA_RESOURCE_DESC)(unsafe.Pointer(res)))
+	return driver.CUsurfObject(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuSurfObjectDestroy(s driver.CUsurfObject) (result driver.CUresult) {
+	return driver.CUresult(C.cuSurfObjectDestroy(d.fn[cuSurfObjectDestroy], C.CUsurfObject(s)))
+}
+
 func (d *binding) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (t driver.CUtexObject, result driver.CUresult) {
-	o := C.cuTexObjectCreate(d.fn[cuTexObjectCreate], *(*C.CUDA_RESOURCE_DESC)(unsafe.Pointer(res)), *(*C.CUDA_TEXTURE_DESC)(unsafe.Pointer(tex)), *(*C.CUDA_RESOURCE_VIEW_DESC)(unsafe.Pointer(view)))
+	o := C.cuTexObjectCreate(d.fn[cuTexObjectCreate], *(*C.CUDA_RESOURCE_DESC)(unsafe.Pointer(res)), *(*C.CUDA_TEXTURE_DESC)(unsafe.Pointer(tex)), (*C.CUDA_RESOURCE_VIEW_DESC)(unsafe.Pointer(view)))
 	return driver.CUtexObject(o.value), driver.CUresult(o.r)
 }
 
@@ -610,6 +675,16 @@ func (d *binding) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgrap
 
 func (d *binding) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
 	o := C.cuGraphAddBatchMemOpNode(d.fn[cuGraphAddBatchMemOpNode], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(deps))), C.size_t(len(deps)), *(*C.CUDA_BATCH_MEM_OP_NODE_PARAMS)(unsafe.Pointer(params)))
+	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphAddExternalSemaphoresSignalNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	o := C.cuGraphAddExternalSemaphoresSignalNode(d.fn[cuGraphAddExternalSemaphoresSignalNode], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(deps))), C.size_t(len(deps)), *(*C.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS)(unsafe.Pointer(params)))
+	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphAddExternalSemaphoresWaitNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	o := C.cuGraphAddExternalSemaphoresWaitNode(d.fn[cuGraphAddExternalSemaphoresWaitNode], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(deps))), C.size_t(len(deps)), *(*C.CUDA_EXT_SEM_WAIT_NODE_PARAMS)(unsafe.Pointer(params)))
 	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
 }
 
@@ -715,6 +790,14 @@ func (d *binding) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.
 	return driver.CUresult(C.cuGraphHostNodeSetParams(d.fn[cuGraphHostNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_HOST_NODE_PARAMS)(unsafe.Pointer(params))))
 }
 
+func (d *binding) CuGraphExternalSemaphoresSignalNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExternalSemaphoresSignalNodeSetParams(d.fn[cuGraphExternalSemaphoresSignalNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS)(unsafe.Pointer(params))))
+}
+
+func (d *binding) CuGraphExternalSemaphoresWaitNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExternalSemaphoresWaitNodeSetParams(d.fn[cuGraphExternalSemaphoresWaitNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_EXT_SEM_WAIT_NODE_PARAMS)(unsafe.Pointer(params))))
+}
+
 func (d *binding) CuGraphInstantiateWithParams(g driver.CUgraph, params *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) (out0 driver.CUgraphExec, result driver.CUresult) {
 	o := C.cuGraphInstantiateWithParams(d.fn[cuGraphInstantiateWithParams], C.CUgraph(g), (*C.CUDA_GRAPH_INSTANTIATE_PARAMS)(unsafe.Pointer(params)))
 	return driver.CUgraphExec(o.value), driver.CUresult(o.r)
@@ -755,6 +838,14 @@ func (d *binding) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n dri
 
 func (d *binding) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	return driver.CUresult(C.cuGraphExecHostNodeSetParams(d.fn[cuGraphExecHostNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_HOST_NODE_PARAMS)(unsafe.Pointer(params))))
+}
+
+func (d *binding) CuGraphExecExternalSemaphoresSignalNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExecExternalSemaphoresSignalNodeSetParams(d.fn[cuGraphExecExternalSemaphoresSignalNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS)(unsafe.Pointer(params))))
+}
+
+func (d *binding) CuGraphExecExternalSemaphoresWaitNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExecExternalSemaphoresWaitNodeSetParams(d.fn[cuGraphExecExternalSemaphoresWaitNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_EXT_SEM_WAIT_NODE_PARAMS)(unsafe.Pointer(params))))
 }
 
 func (d *binding) CuGraphNodeSetEnabled(x driver.CUgraphExec, n driver.CUgraphNode, enabled bool) (result driver.CUresult) {

@@ -20,6 +20,7 @@ type copyWork struct {
 	params   driver.CUDA_MEMCPY3D
 	ctx      *context
 	dst, src operand
+	arrays   [2]*array // of dst and src; nil where there is none
 }
 
 // newCopyWork checks the parameters of a copy.
@@ -27,19 +28,24 @@ func (d *simulator) newCopyWork(p *driver.CUDA_MEMCPY3D, c *context) (*copyWork,
 	if p == nil || p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0 {
 		return nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if p.SrcMemoryType == driver.CU_MEMORYTYPE_ARRAY || p.DstMemoryType == driver.CU_MEMORYTYPE_ARRAY {
-		return nil, driver.CUDA_ERROR_NOT_SUPPORTED
-	}
 	w := &copyWork{params: *p, ctx: c}
+	for i, isArray := range []bool{p.DstMemoryType == driver.CU_MEMORYTYPE_ARRAY, p.SrcMemoryType == driver.CU_MEMORYTYPE_ARRAY} {
+		if !isArray {
+			continue
+		}
+		if w.arrays[i] = d.arrays.get([]driver.CUarray{p.DstArray, p.SrcArray}[i]); !w.inArray(i) {
+			return nil, driver.CUDA_ERROR_INVALID_VALUE
+		}
+	}
 	src, dst := w.source(), w.destination()
 	if src.slice < src.pitch*p.Height || dst.slice < dst.pitch*p.Height { // even of a single slice
 		return nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	var r driver.CUresult
-	if w.src, r = d.side(&src, p, p.SrcMemoryType, p.SrcHost, p.SrcDevice); r != driver.CUDA_SUCCESS {
+	if w.src, r = d.side(&src, p, p.SrcMemoryType, p.SrcHost, p.SrcDevice, w.arrays[1]); r != driver.CUDA_SUCCESS {
 		return nil, r
 	}
-	if w.dst, r = d.side(&dst, p, p.DstMemoryType, p.DstHost, p.DstDevice); r != driver.CUDA_SUCCESS {
+	if w.dst, r = d.side(&dst, p, p.DstMemoryType, p.DstHost, p.DstDevice, w.arrays[0]); r != driver.CUDA_SUCCESS {
 		return nil, r
 	}
 	return w, r
@@ -64,18 +70,43 @@ func newLayout(p *driver.CUDA_MEMCPY3D, x, y, z, pitch, height uint64) layout {
 
 func (w *copyWork) source() layout {
 	p := &w.params
+	if a := w.arrays[1]; a != nil {
+		return newLayout(p, p.SrcXInBytes, p.SrcY, p.SrcZ, a.pitch(), a.height())
+	}
 	return newLayout(p, p.SrcXInBytes, p.SrcY, p.SrcZ, p.SrcPitch, p.SrcHeight)
 }
 
 func (w *copyWork) destination() layout {
 	p := &w.params
+	if a := w.arrays[0]; a != nil {
+		return newLayout(p, p.DstXInBytes, p.DstY, p.DstZ, a.pitch(), a.height())
+	}
 	return newLayout(p, p.DstXInBytes, p.DstY, p.DstZ, p.DstPitch, p.DstHeight)
 }
 
+// inArray reports whether the box of one side lies inside its array, in whole
+// elements.
+func (w *copyWork) inArray(side int) bool {
+	p, a := &w.params, w.arrays[side]
+	at := [3]uint64{p.DstXInBytes, p.DstY, p.DstZ}
+	if side == 1 {
+		at = [3]uint64{p.SrcXInBytes, p.SrcY, p.SrcZ}
+	}
+	if a == nil || at[0]%a.element != 0 || p.WidthInBytes%a.element != 0 {
+		return false
+	}
+	inside := func(from, n, size uint64) bool { return from <= size && n <= size-from }
+	return inside(at[0], p.WidthInBytes, a.pitch()) && inside(at[1], p.Height, a.height()) && inside(at[2], p.Depth, a.depth())
+}
+
 // side finds the memory of one side: the span from its first byte to its last.
-func (d *simulator) side(l *layout, p *driver.CUDA_MEMCPY3D, kind driver.CUmemorytype, host uintptr, device driver.CUdeviceptr) (operand, driver.CUresult) {
+func (d *simulator) side(
+	l *layout, p *driver.CUDA_MEMCPY3D, kind driver.CUmemorytype, host uintptr, device driver.CUdeviceptr, of *array,
+) (operand, driver.CUresult) {
 	addr := uint64(device)
 	switch kind {
+	case driver.CU_MEMORYTYPE_ARRAY:
+		addr = of.base
 	case driver.CU_MEMORYTYPE_HOST:
 		addr = uint64(host)
 	case driver.CU_MEMORYTYPE_DEVICE, driver.CU_MEMORYTYPE_UNIFIED:
@@ -87,6 +118,7 @@ func (d *simulator) side(l *layout, p *driver.CUDA_MEMCPY3D, kind driver.CUmemor
 	}
 	span := (p.Depth-1)*l.slice + (p.Height-1)*l.pitch + p.WidthInBytes
 	o, r := d.operand(addr+l.offset, span)
+	o.array = of != nil
 	if kind == driver.CU_MEMORYTYPE_DEVICE && o.pageable() {
 		return o, driver.CUDA_ERROR_INVALID_VALUE
 	}

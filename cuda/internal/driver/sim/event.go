@@ -101,7 +101,7 @@ func (d *simulator) CuEventCreate(flags uint32) (driver.CUevent, driver.CUresult
 	e := &event{ctx: c, flags: flags}
 	if flags&interprocess != 0 {
 		var err error
-		if e.shared, err = newSharedEvent(); err != nil {
+		if e.shared, err = d.eventFile.add(); err != nil {
 			return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 		}
 	}
@@ -123,7 +123,7 @@ func (d *simulator) CuEventDestroy(h driver.CUevent) driver.CUresult {
 	}
 	d.behindLaunches()
 	if e.shared != nil && !e.shared.imported {
-		e.shared.destroyed.Store(1)
+		d.eventFile.remove(e.shared)
 	}
 	return e.ctx.result()
 }

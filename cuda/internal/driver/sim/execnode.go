@@ -143,6 +143,8 @@ func compatible(old, new work) bool {
 	case *memOpWork:
 		o, ok := old.(*memOpWork)
 		return ok && o.ctx == w.ctx && slices.EqualFunc(o.ops, w.ops, func(a, b memOp) bool { return a.kind == b.kind })
+	case *semaphoreWork:
+		return w.replaces(old)
 	case *hostWork:
 		_, ok := old.(*hostWork)
 		return ok

@@ -27,7 +27,13 @@ func poolKind(props *driver.CUmemPoolProps) (kind memoryKind, at int32, r driver
 		return 0, 0, driver.CUDA_ERROR_INVALID_VALUE
 	case place == driver.CU_MEM_LOCATION_TYPE_HOST:
 		return memPinned, 0, driver.CUDA_SUCCESS
-	case place != driver.CU_MEM_LOCATION_TYPE_DEVICE, props.HandleTypes&^int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0:
+	case props.HandleTypes&^int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0:
+		return 0, 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	case place == driver.CU_MEM_LOCATION_TYPE_HOST_NUMA && props.LocationID != 0: // the host has one node
+		return 0, 0, driver.CUDA_ERROR_INVALID_VALUE
+	case place == driver.CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		return memPinned, 0, driver.CUDA_SUCCESS
+	case place != driver.CU_MEM_LOCATION_TYPE_DEVICE:
 		return 0, 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	return memPool, props.LocationID, driver.CUDA_SUCCESS
@@ -40,23 +46,52 @@ func (d *simulator) allocateHostPooled(c *context, size uint64, p *pool) (driver
 	if !p.claim(size) {
 		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
-	mapping, ok := mapHost(size)
+	var at *place
+	ok := true
+	if p.shared != nil {
+		var err error
+		at, err = p.shared.take(size)
+		ok = err == nil
+	}
+	var a *allocation
+	if ok {
+		a, ok = d.hostPooled(c, size, p, at)
+	}
 	p.settle(size, ok)
 	if !ok {
+		if at != nil {
+			at.end(size)
+		}
 		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
-	a := &allocation{
-		base: uint64(addressOf(mapping)), size: size, kind: p.kind, id: bufferCount.Add(1), ctx: c, mapping: mapping,
-		pool: p, site: d.check.site("cuMemAllocFromPoolAsync"),
+	return d.addHostPooled(a)
+}
+
+// hostPooled maps memory of a pool, at a place that processes share if the pool is
+// for that.
+func (d *simulator) hostPooled(c *context, size uint64, p *pool, at *place) (a *allocation, ok bool) {
+	a = &allocation{size: size, kind: p.kind, id: bufferCount.Add(1), ctx: c, pool: p, place: at, site: d.check.site("cuMemAllocFromPoolAsync")}
+	if at != nil {
+		a.mapping, ok = at.mapHost(size)
+	} else {
+		a.mapping, ok = mapHost(size)
 	}
+	if ok {
+		a.base = uint64(addressOf(a.mapping))
+	}
+	return a, ok
+}
+
+// addHostPooled shows new memory of a pool to the devices.
+func (d *simulator) addHostPooled(a *allocation) (driver.CUdeviceptr, driver.CUresult) {
 	hostKind := memory.HostPinned
-	if p.kind == memManaged {
+	if a.kind == memManaged {
 		a.advised, hostKind = newAdvised(), memory.HostManaged
 	}
 	for _, dev := range d.devices {
-		if p.kind == memManaged || p.access.Allows(dev.memory) {
+		if a.kind == memManaged || a.pool.access.Allows(dev.memory) {
 			a.seenBy = append(a.seenBy, dev)
-			dev.memory.AddHost(uintptr(a.base), size, hostKind)
+			dev.memory.AddHost(uintptr(a.base), a.size, hostKind)
 		}
 	}
 	d.space.add(a)

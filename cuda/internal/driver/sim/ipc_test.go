@@ -5,7 +5,11 @@ package sim_test
 
 import (
 	"os"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -94,12 +98,116 @@ func TestEventsOfTwoHandlesAreOne(t *testing.T) {
 		ok(t, o.CuStreamWaitEvent(s, e, 0))
 		ok(t, o.CuEventSynchronize(e))
 	}
-	broken := handle
-	broken.Reserved[24] ^= 1
-	_, r = o.CuIpcOpenEventHandle(broken)
-	require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, r)
+	for i := range 40 {
+		if i == 8 {
+			continue // of the process's number: with another it may be a thread here, which has the same files
+		}
+		broken := handle
+		broken.Reserved[i] ^= 0x41
+		_, r = o.CuIpcOpenEventHandle(broken)
+		require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, r, i)
+	}
 	ok(t, o.CuEventDestroy(e))
 	require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, o.CuEventQuery(f))
 	_, r = o.CuIpcOpenEventHandle(handle)
 	require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, r)
+}
+
+// descriptors counts those of a kind that this process has open.
+func descriptors(t *testing.T, name string) (n int) {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, d := range list {
+		if to, err := os.Readlink("/proc/self/fd/" + d.Name()); err == nil && strings.Contains(to, name) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestSharedEventsShareADescriptor(t *testing.T) {
+	const name = "cudago simulated events"
+	before := descriptors(t, name)
+	o := newOne(t, open(t, ""))
+	s, r := o.CuStreamCreateWithPriority(1, 0)
+	ok(t, r)
+	var events, opened []driver.CUevent
+	for i := range 300 {
+		e, r := o.CuEventCreate(driver.CU_EVENT_INTERPROCESS | driver.CU_EVENT_DISABLE_TIMING)
+		ok(t, r)
+		events = append(events, e)
+		if i%2 == 0 {
+			handle, r := o.CuIpcGetEventHandle(e)
+			ok(t, r)
+			f, r := o.CuIpcOpenEventHandle(handle)
+			ok(t, r)
+			ok(t, o.CuEventRecord(f, s))
+			ok(t, o.CuEventSynchronize(e))
+			opened = append(opened, f)
+		}
+	}
+	require.Equal(t, before+1, descriptors(t, name))
+	for i, e := range events {
+		require.Equal(t, before+1, descriptors(t, name), i)
+		ok(t, o.CuEventRecord(e, s)) // made when the event is gone
+		ok(t, o.CuStreamWaitEvent(s, e, 0))
+		ok(t, o.CuEventDestroy(e))
+	}
+	require.Equal(t, before, descriptors(t, name))
+	ok(t, o.CuStreamSynchronize(s))
+	for _, f := range opened {
+		require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, o.CuEventQuery(f), "its page is still there")
+		ok(t, o.CuEventDestroy(f))
+	}
+	_, r = o.CuEventCreate(driver.CU_EVENT_INTERPROCESS | driver.CU_EVENT_DISABLE_TIMING)
+	ok(t, r)
+	require.Equal(t, before+1, descriptors(t, name))
+}
+
+func TestPagesOfLostEventsAreGivenBack(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	create := func() driver.CUevent {
+		e, r := o.CuEventCreate(driver.CU_EVENT_INTERPROCESS | driver.CU_EVENT_DISABLE_TIMING)
+		ok(t, r)
+		return e
+	}
+	create() // keeps the file
+	var opened []driver.CUevent
+	for i := range 200 {
+		e := create()
+		if i%10 == 0 {
+			handle, r := o.CuIpcGetEventHandle(e)
+			ok(t, r)
+			f, r := o.CuIpcOpenEventHandle(handle)
+			ok(t, r)
+			opened = append(opened, f)
+		}
+		ok(t, o.CuEventDestroy(e))
+	}
+	const page = 4096 / 512
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return eventBlocks(t) < 30*page
+	}, 10*time.Second, time.Millisecond)
+	require.Greater(t, eventBlocks(t), int64(20*page))
+	for _, f := range opened {
+		require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, o.CuEventQuery(f), "what others know stays")
+	}
+}
+
+// eventBlocks is how much memory the largest file of events has, in units of 512
+// bytes.
+func eventBlocks(t *testing.T) (blocks int64) {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, d := range list {
+		path := "/proc/self/fd/" + d.Name()
+		var info syscall.Stat_t
+		if to, err := os.Readlink(path); err == nil && strings.Contains(to, "cudago simulated events") && syscall.Stat(path, &info) == nil {
+			blocks = max(blocks, info.Blocks)
+		}
+	}
+	return blocks
 }

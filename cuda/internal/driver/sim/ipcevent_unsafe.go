@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"structs"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,7 +22,9 @@ import (
 	"github.com/cudago/cudago/internal/memfd"
 )
 
-// An interprocess event is a page that processes share. Its recordings are
+// An interprocess event is a page that processes share, in a file with those of all
+// events of the process that created it: an event that others know is mostly never
+// destroyed, and a file of its own would cost a descriptor. Its recordings are
 // numbered; the latest number is what a query or wait looks at, and each is
 // marked when its stream has come to it.
 const (
@@ -39,40 +42,122 @@ type eventPage struct {
 	by        [eventMarks]atomic.Uint64 // the process that made it
 }
 
+// eventBytes is what an event takes of the file: whole pages.
+var eventBytes = int64((int(unsafe.Sizeof(eventPage{})) + os.Getpagesize() - 1) / os.Getpagesize() * os.Getpagesize())
+
 // sharedEvent is a process's view of the page, unmapped when nothing refers to
 // it any more.
 type sharedEvent struct {
 	*eventPage
-	file     *os.File // nil if it is another process's
 	imported bool
+	file     *os.File     // nil if it is another process's
+	offset   int64        // in the file
+	known    *atomic.Bool // to other processes; not set if imported
 }
 
-func mapEvent(f *os.File) (*sharedEvent, error) {
-	mem, err := syscall.Mmap(int(f.Fd()), 0, int(unsafe.Sizeof(eventPage{})), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+func mapEvent(f *os.File, offset int64) (*sharedEvent, []byte, error) {
+	mem, err := syscall.Mmap(int(f.Fd()), offset, int(eventBytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
+		return nil, nil, err
+	}
+	return &sharedEvent{eventPage: (*eventPage)(unsafe.Pointer(unsafe.SliceData(mem))), offset: offset}, mem, nil
+}
+
+// eventFile has the pages of the events that this process created. Places in it are
+// never used twice; what nobody else knows is given back to the system.
+type eventFile struct {
+	mu   sync.Mutex
+	file *os.File // guarded by mu; nil if there are no events
+	next int64    // guarded by mu; where the next page goes
+	live int      // guarded by mu; events that are not destroyed
+}
+
+func (p *eventFile) add() (*sharedEvent, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file == nil {
+		f, err := memfd.Create("cudago simulated events")
+		if err != nil {
+			return nil, err
+		}
+		p.file, p.next = f, 0
+	}
+	e, err := p.page()
+	if err != nil {
+		p.closeUnused()
 		return nil, err
 	}
-	e := &sharedEvent{eventPage: (*eventPage)(unsafe.Pointer(unsafe.SliceData(mem)))}
-	runtime.AddCleanup(e, func(mem []byte) { _ = syscall.Munmap(mem) }, mem)
+	p.live++
+	e.magic, e.id = eventMagic, rand.Uint64()
 	return e, nil
 }
 
-func newSharedEvent() (*sharedEvent, error) {
-	f, err := memfd.Create("cudago simulated event")
+// page makes a page at the end of the file.
+//
+// Preconditions: p.mu is held.
+func (p *eventFile) page() (*sharedEvent, error) {
+	if err := p.file.Truncate(p.next + eventBytes); err != nil {
+		return nil, err
+	}
+	e, mem, err := mapEvent(p.file, p.next)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Truncate(int64(unsafe.Sizeof(eventPage{}))); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	e, err := mapEvent(f)
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	e.file, e.magic, e.id = f, eventMagic, rand.Uint64()
+	e.file, e.known = p.file, new(atomic.Bool)
+	runtime.AddCleanup(e, func(l lostPage) { l.giveBack() }, lostPage{mem, p.file, p.next, e.known})
+	p.next += eventBytes
 	return e, nil
+}
+
+// lostPage is a page that nothing in this process refers to: not even a recording
+// that is still to be made.
+type lostPage struct {
+	mem    []byte
+	file   *os.File
+	offset int64
+	known  *atomic.Bool
+}
+
+func (l lostPage) giveBack() {
+	_ = syscall.Munmap(l.mem)
+	if l.known.Load() { // who has opened it looks there
+		return
+	}
+	const punchHole, keepSize = 2, 1 // fallocate(2)
+	if raw, err := l.file.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = syscall.Fallocate(int(fd), punchHole|keepSize, l.offset, eventBytes) })
+	}
+}
+
+// remove tells other processes that an event is destroyed. Without events there is
+// no file; who has opened one of them has it mapped.
+func (p *eventFile) remove(e *sharedEvent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.destroyed.Store(1)
+	if p.live--; e.file == p.file {
+		p.closeUnused()
+	}
+}
+
+// closeUnused closes the file if no event is in it.
+//
+// Preconditions: p.mu is held.
+func (p *eventFile) closeUnused() {
+	if p.live == 0 {
+		_ = p.file.Close()
+		p.file = nil
+	}
+}
+
+// close closes the file with the driver.
+func (p *eventFile) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != nil {
+		p.live = 0
+		p.closeUnused()
+	}
 }
 
 // begin numbers a recording.
@@ -178,7 +263,8 @@ func (d *simulator) CuIpcGetEventHandle(h driver.CUevent) (handle driver.CUipcEv
 	if e.shared == nil || e.shared.imported {
 		return handle, driver.CUDA_ERROR_INVALID_HANDLE
 	}
-	for i, w := range []uint64{eventMagic, uint64(os.Getpid()), uint64(e.shared.file.Fd()), e.shared.id} {
+	e.shared.known.Store(true)
+	for i, w := range []uint64{eventMagic, uint64(os.Getpid()), uint64(e.shared.file.Fd()), e.shared.id, uint64(e.shared.offset)} {
 		binary.LittleEndian.PutUint64(handle.Reserved[8*i:], w)
 	}
 	return handle, r
@@ -191,7 +277,7 @@ func (d *simulator) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (driver
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	var words [4]uint64
+	var words [5]uint64
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint64(handle.Reserved[8*i:])
 	}
@@ -206,13 +292,15 @@ func (d *simulator) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (driver
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}
 	defer func() { _ = f.Close() }()
-	if info, err := f.Stat(); err != nil || info.Size() != int64(unsafe.Sizeof(eventPage{})) {
+	offset := int64(words[4])
+	if info, err := f.Stat(); err != nil || offset < 0 || offset%eventBytes != 0 || offset > info.Size()-eventBytes {
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}
-	shared, err := mapEvent(f)
+	shared, mem, err := mapEvent(f, offset)
 	if err != nil {
 		return 0, driver.CUDA_ERROR_MAP_FAILED
 	}
+	runtime.AddCleanup(shared, func(mem []byte) { _ = syscall.Munmap(mem) }, mem)
 	if shared.magic != eventMagic || shared.id != words[3] || shared.destroyed.Load() != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -30,7 +31,9 @@ const (
 type sharedPool struct {
 	file     *os.File // closed when nothing refers to it any more
 	id       uint64   // random, in the file's first page
-	imported bool     // from another process, which allocates
+	kind     memoryKind
+	imported bool // from another process, which allocates
+	exported atomic.Bool
 
 	mu   sync.Mutex
 	next int64 // guarded by mu; where the next allocation goes
@@ -42,13 +45,13 @@ type place struct {
 	offset int64 // of the page with its state
 }
 
-func newSharedPool(dev *device) (*sharedPool, error) {
+func newSharedPool(dev *device, kind memoryKind) (*sharedPool, error) {
 	f, err := memfd.Create("cudago simulated memory pool")
 	if err != nil {
 		return nil, err
 	}
-	p := &sharedPool{file: f, id: rand.Uint64(), next: sharedPage}
-	if err := p.write(0, sharedMagic, p.id, uint64(dev.ordinal)); err != nil {
+	p := &sharedPool{file: f, id: rand.Uint64(), kind: kind, next: sharedPage}
+	if err := p.write(0, sharedMagic, p.id, uint64(dev.ordinal), uint64(kind)); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
@@ -62,12 +65,12 @@ func openSharedPool(fd int32) (p *sharedPool, ordinal uint64, ok bool) {
 		return nil, 0, false
 	}
 	p = &sharedPool{file: f, imported: true}
-	var head [3]uint64
-	if !p.read(0, head[:]) || head[0] != sharedMagic {
+	var head [4]uint64
+	if !p.read(0, head[:]) || head[0] != sharedMagic || head[3] > uint64(memPinned) {
 		_ = f.Close()
 		return nil, 0, false
 	}
-	p.id = head[1]
+	p.id, p.kind = head[1], memoryKind(head[3])
 	return p, head[2], true
 }
 
@@ -96,9 +99,18 @@ func (p *sharedPool) take(size uint64) (*place, error) {
 	return &place{p, at}, p.write(at, sharedLive, size)
 }
 
+// is reports whether both are the same memory of the same process.
+func (l *place) is(o *place) bool { return l.pool.id == o.pool.id && l.offset == o.offset }
+
 // memory is the place as the VM maps it.
 func (l *place) memory() memory.File {
 	return memory.File{FD: l.pool.file.Fd(), Offset: l.offset + sharedPage, Theirs: l.pool.imported}
+}
+
+// mapHost maps the place where the host sees it.
+func (l *place) mapHost(size uint64) ([]byte, bool) {
+	mem, err := syscall.Mmap(int(l.pool.file.Fd()), l.offset+sharedPage, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	return mem, err == nil
 }
 
 // end says that the memory was freed by the process that allocated it. Whoever
@@ -127,6 +139,7 @@ func (d *simulator) CuMemPoolExportToShareableHandle(h driver.CUmemoryPool, typ 
 	if err != nil {
 		return -1, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
+	p.shared.exported.Store(true)
 	return int32(fd), driver.CUDA_SUCCESS
 }
 
@@ -143,9 +156,45 @@ func (d *simulator) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUme
 	if !ok || ordinal >= uint64(len(d.devices)) {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	d.importMu.Lock()
+	defer d.importMu.Unlock()
+	if known := d.imports[shared.id]; known != nil {
+		_ = shared.file.Close()
+		known.returned++
+		return known.handle, driver.CUDA_SUCCESS
+	}
 	p := newPool(d.devices[ordinal], 0)
-	p.shared = shared
-	return d.addPool(p), driver.CUDA_SUCCESS
+	p.kind, p.shared = shared.kind, shared
+	known := &importedPool{handle: d.addPool(p), returned: 1}
+	if d.imports == nil {
+		d.imports = map[uint64]*importedPool{}
+	}
+	d.imports[shared.id] = known
+	return known.handle, driver.CUDA_SUCCESS
+}
+
+// An importedPool has one handle however often it is imported, as on NVIDIA's
+// driver, 580, and is destroyed as often.
+type importedPool struct {
+	handle   driver.CUmemoryPool
+	returned int
+}
+
+// mayDestroyImported reports whether an imported pool can go now; r is what
+// cuMemPoolDestroy returns if it cannot.
+func (d *simulator) mayDestroyImported(p *sharedPool) (now bool, r driver.CUresult) {
+	d.importMu.Lock()
+	defer d.importMu.Unlock()
+	if d.space.lends(p) {
+		return false, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if known := d.imports[p.id]; known != nil {
+		if known.returned--; known.returned > 0 {
+			return false, driver.CUDA_SUCCESS
+		}
+		delete(d.imports, p.id)
+	}
+	return true, driver.CUDA_SUCCESS
 }
 
 // exportData is the data about an allocation: the pool's number, its place and
@@ -157,18 +206,23 @@ func exportData(words ...uint64) (data driver.CUmemPoolPtrExportData) {
 	return data
 }
 
+// CuMemPoolExportPointer refuses memory of a pool without a descriptor, as
+// NVIDIA's driver, 580, does.
 func (d *simulator) CuMemPoolExportPointer(p driver.CUdeviceptr) (driver.CUmemPoolPtrExportData, driver.CUresult) {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return driver.CUmemPoolPtrExportData{}, r
 	}
 	a := d.space.start(p)
-	if a == nil || a.place == nil || a.place.pool.imported {
+	if a == nil || a.place == nil || a.place.pool.imported || !a.place.pool.exported.Load() {
 		return driver.CUmemPoolPtrExportData{}, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	return exportData(sharedMagic, a.place.pool.id, uint64(a.place.offset), a.size), driver.CUDA_SUCCESS
 }
 
-// CuMemPoolImportPointer maps an allocation that is not freed.
+// CuMemPoolImportPointer maps an allocation that is not freed. As NVIDIA's driver,
+// 580, it does that once: imported again, through this pool or another import of
+// it, memory is at the same address, and one free ends that for all. Host memory it
+// refuses then.
 func (d *simulator) CuMemPoolImportPointer(h driver.CUmemoryPool, data *driver.CUmemPoolPtrExportData) (driver.CUdeviceptr, driver.CUresult) {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return 0, r
@@ -188,7 +242,23 @@ func (d *simulator) CuMemPoolImportPointer(h driver.CUmemoryPool, data *driver.C
 	if c == nil {
 		return 0, driver.CUDA_ERROR_INVALID_CONTEXT
 	}
-	a := &allocation{kind: memPool, pool: p, place: &place{p.shared, int64(offset)}}
+	d.importMu.Lock()
+	defer d.importMu.Unlock()
+	at := &place{p.shared, int64(offset)}
+	if a := d.space.imported(c, at); a != nil {
+		if p.kind != memPool {
+			return 0, driver.CUDA_ERROR_ALREADY_MAPPED
+		}
+		return driver.CUdeviceptr(a.base), driver.CUDA_SUCCESS
+	}
+	if p.kind != memPool {
+		a, ok := d.hostPooled(c, size, p, at)
+		if !ok {
+			return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+		}
+		return d.addHostPooled(a)
+	}
+	a := &allocation{kind: memPool, pool: p, place: at}
 	if r := d.allocate(c, size, a); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}

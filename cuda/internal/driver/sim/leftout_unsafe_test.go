@@ -62,14 +62,10 @@ func tiled(o *one, typ driver.CUtensorMapDataType, interleave driver.CUtensorMap
 // leftOut holds the calls that this driver does not support, keyed by the words
 // of the documentation.
 var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
-	"copies from or to CUDA arrays": func(t *testing.T, o *one) driver.CUresult {
-		g, r := o.CuGraphCreate(0)
-		ok(t, r)
-		array := driver.CUDA_MEMCPY3D{
-			SrcMemoryType: driver.CU_MEMORYTYPE_ARRAY, DstMemoryType: driver.CU_MEMORYTYPE_DEVICE, DstDevice: o.memory,
-			WidthInBytes: 4, Height: 1, Depth: 1,
-		}
-		_, r = o.CuGraphAddMemcpyNode(g, nil, &array, o.ctx)
+	"CUDA arrays that are cubes, sparse or for gathers": func(_ *testing.T, o *one) driver.CUresult {
+		_, r := o.CuArray3DCreate(&driver.CUDA_ARRAY3D_DESCRIPTOR{
+			Width: 4, Height: 4, Depth: 6, Format: driver.CU_AD_FORMAT_FLOAT, NumChannels: 1, Flags: driver.CUDA_ARRAY3D_CUBEMAP,
+		})
 		return r
 	},
 	"launches with clusters of more than one block": func(_ *testing.T, o *one) driver.CUresult {
@@ -112,7 +108,6 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 		_, r = o.CuGraphAddEventRecordNode(g, nil, e)
 		return r
 	},
-	"memory pools on a NUMA node of the host": func(_ *testing.T, o *one) driver.CUresult { return pool(o, 3, 0) },
 	"virtual memory that is shared with other processes": func(_ *testing.T, o *one) driver.CUresult {
 		return physical(o, func(p *driver.CUmemAllocationProp) { p.RequestedHandleTypes = 1 })
 	},
@@ -125,8 +120,16 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 	"virtual memory that may only be read": func(t *testing.T, o *one) driver.CUresult {
 		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(1), Flags: 1})
 	},
-	"textures of CUDA arrays": func(_ *testing.T, o *one) driver.CUresult {
-		_, r := o.CuTexObjectCreate(&driver.CUDA_RESOURCE_DESC{ResType: driver.CU_RESOURCE_TYPE_ARRAY}, &driver.CUDA_TEXTURE_DESC{}, nil)
+	"textures of mipmapped arrays": func(_ *testing.T, o *one) driver.CUresult {
+		_, r := o.CuTexObjectCreate(&driver.CUDA_RESOURCE_DESC{ResType: driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY}, &driver.CUDA_TEXTURE_DESC{}, nil)
+		return r
+	},
+	"textures that read sRGB": func(_ *testing.T, o *one) driver.CUresult {
+		_, r := o.CuTexObjectCreate(&driver.CUDA_RESOURCE_DESC{ResType: driver.CU_RESOURCE_TYPE_ARRAY}, &driver.CUDA_TEXTURE_DESC{Flags: driver.CU_TRSF_SRGB}, nil)
+		return r
+	},
+	"textures of views of arrays": func(_ *testing.T, o *one) driver.CUresult {
+		_, r := o.CuTexObjectCreate(&driver.CUDA_RESOURCE_DESC{ResType: driver.CU_RESOURCE_TYPE_ARRAY}, &driver.CUDA_TEXTURE_DESC{}, &driver.CUDA_RESOURCE_VIEW_DESC{})
 		return r
 	},
 	"tensor maps of interleaved layouts, of packed types, or that change numbers": func(t *testing.T, o *one) driver.CUresult {

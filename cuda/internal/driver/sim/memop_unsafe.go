@@ -6,8 +6,8 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -109,54 +109,29 @@ func compare(flags uint32, geq, eq, and, nor bool) bool {
 	return [...]bool{geq, eq, and, nor}[flags]
 }
 
-// How often a wait looks: soon at first, so that a handshake is quick, then
-// seldom, so that a wait for the host costs nothing.
-const (
-	soonestLook = 2 * time.Microsecond
-	latestLook  = time.Millisecond
-)
-
 // await returns when the comparison holds, the work is canceled, or the context
 // has failed.
 func (o *memOp) await(x *execution) *failure {
-	if yes, f := o.holds(x); yes || f != nil {
-		return f
-	}
-	if x.sim.shuffle != nil {
-		// The goroutine that waits here may be the one that would run what writes
-		// the value.
-		done := make(chan struct{})
-		defer close(done)
-		x.sim.workers.Add(1)
-		go x.sim.shuffle.standIn(&x.sim.workers, done)
-	}
-	running := x.ctx.dev.cancel.enter()
-	defer running.leave()
-	for pause := soonestLook; x.ctx.result() == driver.CUDA_SUCCESS; pause = min(2*pause, latestLook) {
-		select {
-		case <-running.stop:
-			return o.canceled(x, running)
-		case <-time.After(pause):
-		}
-		if yes, f := o.holds(x); yes || f != nil {
-			return f
-		}
-	}
-	return nil
+	return x.await(func() (bool, *failure) { return o.holds(x) }, o.String)
 }
 
-// canceled is the end of a wait by Cancel, or by the end of the driver.
-func (o *memOp) canceled(x *execution, r *running) *failure {
+// String says what a wait waits for.
+func (o *memOp) String() string {
 	names := [...]string{">=", "==", "&", "nor"}
-	text := fmt.Sprintf("canceled in a wait for the %d bytes at %#x to be %s %#x", o.at.size, o.at.addr, names[o.flags], o.value)
-	if x.ctx.result() == driver.CUDA_ERROR_CONTEXT_IS_DESTROYED {
-		return nil
+	return fmt.Sprintf("the %d bytes at %#x to be %s %#x", o.at.size, o.at.addr, names[o.flags], o.value)
+}
+
+// mayWait implements [awaiting].
+func (w *memOpWork) mayWait() bool {
+	return slices.ContainsFunc(w.ops, func(o memOp) bool { return o.isWait() })
+}
+
+// ready implements [awaiting].
+func (w *memOpWork) ready(x *execution) (bool, *failure) {
+	if !w.ops[0].isWait() {
+		return true, nil
 	}
-	if r.canceler.isClosed() {
-		return &failure{driver.CUDA_ERROR_DEINITIALIZED, text}
-	}
-	r.report(x.ctx, text)
-	return nil
+	return w.ops[0].holds(x)
 }
 
 // newMemOpWork checks a batch of operations.

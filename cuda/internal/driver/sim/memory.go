@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -13,7 +14,7 @@ import (
 // allocate makes device memory of some kind and adds it to the space. Memory of
 // a pool must have been claimed.
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
-	a.id, a.site = bufferCount.Add(1), d.check.site(allocators[a.kind])
+	a.id, a.site = bufferCount.Add(1), d.check.site(cmp.Or(a.maker, allocators[a.kind]))
 	base, err := a.from(c.dev.memory, size)
 	if a.pool != nil && !a.isTheirs() { // before the memory can be found and freed
 		a.pool.settle(size, err == nil)
@@ -54,11 +55,16 @@ func (a *allocation) from(m *memory.Memory, size uint64) (uint64, error) {
 	case memGraph:
 		return m.AllocShared(size, a, a.access)
 	}
+	if a.external != nil {
+		return m.AllocFile(memory.File{FD: a.external.file.Fd(), Offset: int64(a.offset), Theirs: true}, size, a, nil)
+	}
 	return m.Alloc(size, a)
 }
 
-// isTheirs reports whether the memory was imported from another process.
-func (a *allocation) isTheirs() bool { return a.place != nil && a.place.pool.imported }
+// isTheirs reports whether the memory was imported from another process or API.
+func (a *allocation) isTheirs() bool {
+	return a.external != nil || a.place != nil && a.place.pool.imported
+}
 
 // poisonByte fills fresh memory under check=full: as a float it is a huge
 // number, as an index it is far out of bounds.
@@ -105,7 +111,9 @@ func (d *simulator) release(a *allocation, call string) {
 	seenBy := d.devices
 	if a.pool != nil {
 		seenBy = a.seenBy
-		a.pool.returned(a.size)
+		if !a.isTheirs() {
+			a.pool.returned(a.size)
+		}
 	}
 	for _, dev := range seenBy {
 		removeHost(dev.memory, uintptr(a.base), a.size, a.readOnly)
@@ -116,6 +124,9 @@ func (d *simulator) release(a *allocation, call string) {
 	}
 	if a.mapping != nil {
 		unmap(a.mapping)
+	}
+	if a.place != nil {
+		a.place.end(a.size)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type operand struct {
 	addr, size uint64
 	known      *allocation // nil for pageable memory and for module variables
+	array      bool        // the memory is a CUDA array's
 }
 
 // operand checks an address at the time of the call.
@@ -49,6 +50,9 @@ func (o *operand) isReserved() bool { return o.known != nil && o.known.isReserve
 
 // memoryType is what updates must not change about the kind of memory.
 func (o *operand) memoryType() driver.CUmemorytype {
+	if o.array {
+		return driver.CU_MEMORYTYPE_ARRAY
+	}
 	if isSimulated(o.addr) || o.known != nil && o.known.kind == memManaged {
 		return driver.CU_MEMORYTYPE_DEVICE
 	}

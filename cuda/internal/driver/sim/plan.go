@@ -15,7 +15,7 @@ import (
 type plan struct {
 	nodes   []planNode
 	records []int32 // the event record nodes among nodes
-	waits   bool    // a node waits for a value
+	waits   bool    // a node waits for a value or a semaphore
 
 	ancestry sync.Once
 	ancients [][]uint64 // by node, the set of those that happen before what it does
@@ -173,7 +173,7 @@ func (b *planner) add(n planNode) int32 {
 	if _, ok := n.work.(*eventRecordWork); ok {
 		b.plan.records = append(b.plan.records, int32(len(b.plan.nodes)))
 	}
-	if w, ok := n.work.(*memOpWork); ok && slices.ContainsFunc(w.ops, func(o memOp) bool { return o.isWait() }) {
+	if w, ok := n.work.(awaiting); ok && w.mayWait() {
 		b.plan.waits = true
 	}
 	b.plan.nodes = append(b.plan.nodes, n)
@@ -255,6 +255,8 @@ func contextOfWork(w work) *context {
 		return w.ctx
 	case *memOpWork:
 		return w.ctx
+	case *semaphoreWork:
+		return w.context()
 	case *allocWork:
 		return w.a.memory.ctx
 	}

@@ -254,7 +254,8 @@ func (d *simulator) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (driver.CUmem
 }
 
 // CuMemPoolCreate makes a pool of device memory, of host memory or of managed
-// memory. One of device memory can be shared with other processes.
+// memory. Of device memory, or on the host's NUMA node, it can be shared with other
+// processes.
 func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemoryPool, driver.CUresult) {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return 0, r
@@ -276,7 +277,7 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 	p := newPool(dev, props.MaxSize)
 	p.kind = kind
 	if props.HandleTypes != 0 {
-		shared, err := newSharedPool(dev)
+		shared, err := newSharedPool(dev, kind)
 		if err != nil {
 			return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 		}
@@ -299,7 +300,15 @@ func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
 		return r
 	}
 	p := d.pools.get(h)
-	if p == nil || p == p.dev.defaultPool || d.pools.take(h) == nil {
+	if p == nil || p == p.dev.defaultPool {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if p.shared != nil && p.shared.imported {
+		if now, r := d.mayDestroyImported(p.shared); !now {
+			return r
+		}
+	}
+	if d.pools.take(h) == nil {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	p.mu.Lock()

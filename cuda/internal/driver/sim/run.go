@@ -93,8 +93,8 @@ func (g *graphRun) step(x *execution, at int32) *failure {
 var runCount atomic.Uint64
 
 // whatIsReady runs nodes in an order that respects the edges: a random one if
-// there is a seed, and one in which a node that waits for a value does not keep
-// back those that may write it.
+// there is a seed, and one in which a node that waits for a value or a semaphore
+// does not keep back those that may bring it.
 func (g *graphRun) whatIsReady(x *execution, inside int32, s span) *failure {
 	first := func(int) int { return 0 }
 	if seed := x.sim.config.seed; seed != 0 {
@@ -132,15 +132,15 @@ func (g *graphRun) whatIsReady(x *execution, inside int32, s span) *failure {
 }
 
 // pick returns the first of the ready nodes, from one of them on and around, that
-// does not wait for a value; that one if all do.
+// does not wait for a value or a semaphore; that one if all do.
 func (g *graphRun) pick(x *execution, ready []int32, from int) int {
 	for i := range ready {
 		at := (from + i) % len(ready)
-		w, ok := g.plan.nodes[ready[at]].work.(*memOpWork)
-		if !ok || !w.ops[0].isWait() {
+		w, ok := g.plan.nodes[ready[at]].work.(awaiting)
+		if !ok || !w.mayWait() {
 			return at
 		}
-		if yes, f := w.ops[0].holds(x); yes || f != nil {
+		if yes, f := w.ready(x); yes || f != nil {
 			return at
 		}
 	}

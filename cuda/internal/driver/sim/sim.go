@@ -98,7 +98,11 @@ type simulator struct {
 	nodes     table[driver.CUgraphNode, node]
 	execs     table[driver.CUgraphExec, graphExec]
 
+	semaphores  table[driver.CUexternalSemaphore, externalSemaphore]
+	externals   table[driver.CUexternalMemory, externalMemory]
 	textures    table[driver.CUtexObject, allocation]
+	surfaces    table[driver.CUsurfObject, allocation]
+	arrays      table[driver.CUarray, array]
 	descriptors table[driver.CUdevResourceDesc, greenDescriptor]
 	conditions  table[driver.CUgraphConditionalHandle, condition]
 	// setter is setConditional, made once so that a launch allocates nothing.
@@ -107,6 +111,11 @@ type simulator struct {
 	threadsMu sync.RWMutex
 	threads   map[int]*thread // guarded by threadsMu
 	callbacks atomic.Int32    // host functions that run now
+
+	eventFile eventFile
+
+	importMu sync.Mutex               // held from the look whether something is imported to its import
+	imports  map[uint64]*importedPool // guarded by importMu; by the pool's number
 
 	// graphMu guards the structure of all graphs, and all captures.
 	graphMu  sync.Mutex
@@ -137,6 +146,7 @@ func (d *simulator) Close() error {
 	}
 	d.space.close()
 	d.virtual.close()
+	d.eventFile.close()
 	d.initialized.Store(false)
 	return nil
 }

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 	for _, config := range []string{"", "devices=2,cc=9.0,check=full,seed=7,pageable=0"} {
 		t.Run(config, func(t *testing.T) {
 			drivertest.Run(t, func(t *testing.T) driver.API { return open(t, config) },
-				drivertest.Options{HostFn: countUp, Faults: true})
+				drivertest.Options{HostFn: countUp, Exporter: exporter{t}, Faults: true})
 		})
 	}
 }

@@ -36,18 +36,21 @@ type allocation struct {
 	id         uint64 // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	ctx        *context
 	readOnly   bool               // registered: kernels must not write it
-	place      *place             // memPool, of a pool that processes share
+	place      *place             // memPool or memPinned, of a pool that processes share
 	pool       *pool              // memPool; memPinned and memManaged, if it is from one
 	seenBy     []*device          // of a pool: whose kernels can access host memory
 	graph      *graphAlloc        // memGraph
 	access     *memory.Permission // memGraph
 	mapping    []byte             // memPinned, memManaged
 	advised    *advised           // memManaged
+	external   *externalMemory    // memDevice, of another API
+	offset     uint64             // in external
 
 	// freed says that the owner freed it, though work that uses it may still be
 	// queued; gone says that the memory no longer exists.
 	freed, gone atomic.Bool
 
+	maker   string                 // the call that makes it, if not that of its kind
 	site    string                 // the call that made it, and from where
 	freedBy atomic.Pointer[string] // the same of the call that gave it back
 }
@@ -148,6 +151,24 @@ func (s *space) start(addr driver.CUdeviceptr) *allocation {
 		return nil
 	}
 	return a
+}
+
+// imported returns another process's memory at a place, if it is imported into a
+// context and was not freed.
+func (s *space) imported(c *context, at *place) *allocation {
+	for _, a := range s.ofContext(c) {
+		if a.isTheirs() && a.place.is(at) && !a.freed.Load() {
+			return a
+		}
+	}
+	return nil
+}
+
+// lends reports whether memory of an imported pool is imported and was not freed.
+func (s *space) lends(p *sharedPool) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.ContainsFunc(s.list, func(a *allocation) bool { return a.isTheirs() && a.place.pool.id == p.id && !a.freed.Load() })
 }
 
 func (s *space) ofContext(c *context) []*allocation {

@@ -55,6 +55,65 @@ func (d *simulator) CuTensorMapEncodeTiled(
 	return m, driver.CUDA_SUCCESS
 }
 
+// CuTensorMapEncodeIm2col checks what cuda.h asks for, and leaves out what
+// CuTensorMapEncodeTiled does. No copy uses such a map here.
+func (d *simulator) CuTensorMapEncodeIm2col(
+	dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim, globalStrides []uint64, lower, upper []int32, channels, pixels uint32,
+	elementStrides []uint32, interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion,
+	fill driver.CUtensorMapFloatOOBfill,
+) (m driver.CUtensorMap, r driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return m, r
+	}
+	rank := len(globalDim)
+	if rank < 3 || rank > driver.TensorMapRank || len(globalStrides) != rank-1 || len(elementStrides) != rank {
+		return m, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	columns, ok := columnsOf(rank, lower, upper, channels, pixels)
+	if !ok || !tensorMapFields(dataType, interleave, swizzle, promotion, fill) {
+		return m, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if tensorMapLeftOut(dataType, interleave, swizzle) {
+		return m, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	t := descriptor.TensorMap{
+		Address: uint64(address), Rank: rank, ElementSize: dataType.Size(), Swizzle: descriptor.Swizzle(swizzle),
+		NaN: fill == driver.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
+	}
+	for i := range rank {
+		t.Size[i], t.Box[i], t.Step[i], t.Stride[i] = globalDim[i], 1, uint64(elementStrides[i]), t.ElementSize
+		if i > 0 {
+			t.Stride[i] = globalStrides[i-1]
+		}
+	}
+	t.Box[0] = uint64(channels)
+	if !tensorMapSound(&t) || t.Swizzle != descriptor.Plain && t.Box[0]*t.ElementSize > t.Swizzle.Span() {
+		return m, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	b := t.EncodeIm2col(&columns)
+	for i := range m.Opaque {
+		m.Opaque[i] = binary.NativeEndian.Uint64(b[8*i:])
+	}
+	return m, driver.CUDA_SUCCESS
+}
+
+// columnsOf checks the numbers of a map of columns: how far a corner may lie from
+// the bounds depends on the rank.
+func columnsOf(rank int, lower, upper []int32, channels, pixels uint32) (c descriptor.Im2col, ok bool) {
+	if len(lower) != rank-2 || len(upper) != rank-2 || channels == 0 || channels > 256 || pixels == 0 || pixels > 1024 {
+		return c, false
+	}
+	most := []int32{1 << 15, 1 << 7, 1 << 4}[rank-3]
+	for i := range lower {
+		if lower[i] < -most || lower[i] >= most || upper[i] < -most || upper[i] >= most {
+			return c, false
+		}
+		c.Lower[i], c.Upper[i] = int16(lower[i]), int16(upper[i])
+	}
+	c.Channels, c.Pixels = uint16(channels), uint16(pixels)
+	return c, true
+}
+
 // tensorMapFields reports whether the numbers of the kinds are known.
 func tensorMapFields(
 	dataType driver.CUtensorMapDataType, interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle,

@@ -19,7 +19,8 @@ const (
 	mostTexture2DPitch    = 2097120
 )
 
-// CuTexObjectCreate leaves out arrays. The texture is some device memory, whose
+// CuTexObjectCreate leaves out mipmapped arrays, views and colors in sRGB. The
+// texture is some device memory, whose
 // address is the handle: kernels read it there.
 func (d *simulator) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (driver.CUtexObject, driver.CUresult) {
 	c, r := d.current()
@@ -30,23 +31,21 @@ func (d *simulator) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *drive
 		return 0, r
 	}
 	d.behindLaunches()
-	if res.ResType == driver.CU_RESOURCE_TYPE_ARRAY || res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY {
+	ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY
+	if res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY || tex.Flags&driver.CU_TRSF_SRGB != 0 || ofArray && view != nil {
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
-	t, ok := textureOf(res, tex)
+	t, ok := d.textureOf(res, tex)
 	if !ok || view != nil {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	a := &allocation{kind: memDevice}
-	if r := d.allocate(c, descriptor.TextureSize, a); r != driver.CUDA_SUCCESS {
+	b := t.Encode()
+	m, r := d.describe(c, b[:])
+	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	b := t.Encode()
-	if c.dev.memory.Write(a.base, b[:]) != nil { // a reset has taken it
-		return 0, c.result()
-	}
-	d.textures.put(driver.CUtexObject(a.base), a)
-	return driver.CUtexObject(a.base), driver.CUDA_SUCCESS
+	d.textures.put(driver.CUtexObject(m.base), m)
+	return driver.CUtexObject(m.base), driver.CUDA_SUCCESS
 }
 
 func (d *simulator) CuTexObjectDestroy(h driver.CUtexObject) driver.CUresult {
@@ -64,33 +63,61 @@ func (d *simulator) CuTexObjectDestroy(h driver.CUtexObject) driver.CUresult {
 	return a.ctx.result()
 }
 
-// textureOf checks what cuda.h asks of textures of memory.
-func textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC) (t descriptor.Texture, ok bool) {
+// textureOf checks what cuda.h asks of textures.
+func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC) (t descriptor.Texture, ok bool) {
 	const flags = driver.CU_TRSF_READ_AS_INTEGER | driver.CU_TRSF_NORMALIZED_COORDINATES
-	t = descriptor.Texture{
-		Format: uint8(res.Format), Channels: uint8(res.NumChannels), Memory: uint64(res.DevPtr), Width: res.Width, Height: 1,
-		Fetch: res.ResType == driver.CU_RESOURCE_TYPE_LINEAR, Integer: tex.Flags&driver.CU_TRSF_READ_AS_INTEGER != 0,
-	}
-	size := t.Size()
-	if descriptor.FormatSize(t.Format) == 0 || res.Format>>8 != 0 || res.NumChannels != 1 && res.NumChannels != 2 && res.NumChannels != 4 {
+	if res.Flags != 0 || tex.Flags&^flags != 0 || tex.FilterMode>>1 != 0 {
 		return t, false
 	}
-	if t.Memory == 0 || t.Memory%textureAlignment != 0 || res.Flags != 0 || tex.Flags&^flags != 0 || tex.FilterMode>>1 != 0 {
-		return t, false
+	if res.ResType == driver.CU_RESOURCE_TYPE_ARRAY {
+		t, ok = d.ofArray(res.Array())
+	} else {
+		t, ok = ofMemory(res)
 	}
-	if t.Fetch {
-		t.Width = res.Width / size
-		return t, t.Width > 0 && t.Width <= mostTexture1DLinear
+	t.Integer = tex.Flags&driver.CU_TRSF_READ_AS_INTEGER != 0
+	if !ok || t.Fetch {
+		return t, ok
 	}
-	for i := range t.Address {
+	for i := range t.Rank {
 		if tex.AddressMode[i]>>2 != 0 {
 			return t, false
 		}
 		t.Address[i] = descriptor.AddressMode(tex.AddressMode[i])
 	}
 	t.Linear, t.Normalized, t.Color = tex.FilterMode == driver.CU_TR_FILTER_MODE_LINEAR, tex.Flags&driver.CU_TRSF_NORMALIZED_COORDINATES != 0, tex.BorderColor
-	t.Height, t.Pitch = res.Height, res.PitchInBytes
+	return t, !t.Linear || t.IsFloat()
+}
+
+func (d *simulator) ofArray(h driver.CUarray) (t descriptor.Texture, ok bool) {
+	a := d.arrays.get(h)
+	if a == nil {
+		return t, false
+	}
+	return descriptor.Texture{
+		Format: uint8(a.desc.Format), Channels: uint8(a.desc.NumChannels), Rank: a.rank(), Layered: a.layered(), Memory: a.base,
+		Width: a.desc.Width, Height: a.height(), Depth: a.depth(), Pitch: a.pitch(), Slice: a.slice(),
+	}, true
+}
+
+// ofMemory checks linear and pitched memory.
+func ofMemory(res *driver.CUDA_RESOURCE_DESC) (t descriptor.Texture, ok bool) {
+	t = descriptor.Texture{
+		Format: uint8(res.Format), Channels: uint8(res.NumChannels), Memory: uint64(res.DevPtr), Width: res.Width, Height: 1, Depth: 1, Rank: 1,
+		Fetch: res.ResType == driver.CU_RESOURCE_TYPE_LINEAR,
+	}
+	size := t.Size()
+	if descriptor.FormatSize(t.Format) == 0 || res.Format>>8 != 0 || res.NumChannels != 1 && res.NumChannels != 2 && res.NumChannels != 4 {
+		return t, false
+	}
+	if t.Memory == 0 || t.Memory%textureAlignment != 0 {
+		return t, false
+	}
+	if t.Fetch {
+		t.Width = res.Width / size
+		return t, t.Width > 0 && t.Width <= mostTexture1DLinear
+	}
+	t.Rank, t.Height, t.Pitch = 2, res.Height, res.PitchInBytes
 	sized := t.Width > 0 && t.Width <= mostTexture2DLinear && t.Height > 0 && t.Height <= mostTexture2DHeight
 	pitched := t.Pitch%texturePitchAlignment == 0 && t.Pitch <= mostTexture2DPitch && t.Pitch >= t.Width*size
-	return t, res.ResType == driver.CU_RESOURCE_TYPE_PITCH2D && sized && pitched && (!t.Linear || t.IsFloat())
+	return t, res.ResType == driver.CU_RESOURCE_TYPE_PITCH2D && sized && pitched
 }

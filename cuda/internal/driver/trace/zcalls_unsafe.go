@@ -449,6 +449,55 @@ func (d *tracer) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (out0 driv
 	return
 }
 
+func (d *tracer) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC) (out0 driver.CUexternalMemory, result driver.CUresult) {
+	call := d.begin("cuImportExternalMemory", []field{{"desc", desc}})
+	out0, result = d.API.CuImportExternalMemory(desc)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuExternalMemoryGetMappedBuffer(m driver.CUexternalMemory, desc *driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	call := d.begin("cuExternalMemoryGetMappedBuffer", []field{{"m", m}, {"desc", desc}})
+	out0, result = d.API.CuExternalMemoryGetMappedBuffer(m, desc)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuDestroyExternalMemory(m driver.CUexternalMemory) (result driver.CUresult) {
+	call := d.begin("cuDestroyExternalMemory", []field{{"m", m}})
+	result = d.API.CuDestroyExternalMemory(m)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuImportExternalSemaphore(desc *driver.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) (out0 driver.CUexternalSemaphore, result driver.CUresult) {
+	call := d.begin("cuImportExternalSemaphore", []field{{"desc", desc}})
+	out0, result = d.API.CuImportExternalSemaphore(desc)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuSignalExternalSemaphoresAsync(sems []driver.CUexternalSemaphore, params []driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, s driver.CUstream) (result driver.CUresult) {
+	call := d.begin("cuSignalExternalSemaphoresAsync", []field{{"sems", sems}, {"params", params}, {"s", s}})
+	result = d.API.CuSignalExternalSemaphoresAsync(sems, params, s)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuWaitExternalSemaphoresAsync(sems []driver.CUexternalSemaphore, params []driver.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, s driver.CUstream) (result driver.CUresult) {
+	call := d.begin("cuWaitExternalSemaphoresAsync", []field{{"sems", sems}, {"params", params}, {"s", s}})
+	result = d.API.CuWaitExternalSemaphoresAsync(sems, params, s)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuDestroyExternalSemaphore(sem driver.CUexternalSemaphore) (result driver.CUresult) {
+	call := d.begin("cuDestroyExternalSemaphore", []field{{"sem", sem}})
+	result = d.API.CuDestroyExternalSemaphore(sem)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuMemGetInfo() (free uint64, total uint64, result driver.CUresult) {
 	call := d.begin("cuMemGetInfo", []field{})
 	free, total, result = d.API.CuMemGetInfo()
@@ -848,6 +897,41 @@ func (d *tracer) CuTensorMapEncodeTiled(dataType driver.CUtensorMapDataType, add
 	return
 }
 
+func (d *tracer) CuTensorMapEncodeIm2col(dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim []uint64, globalStrides []uint64, lower []int32, upper []int32, channels uint32, pixels uint32, elementStrides []uint32, interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill) (m driver.CUtensorMap, result driver.CUresult) {
+	call := d.begin("cuTensorMapEncodeIm2col", []field{{"dataType", dataType}, {"address", address}, {"globalDim", globalDim}, {"globalStrides", globalStrides}, {"lower", lower}, {"upper", upper}, {"channels", channels}, {"pixels", pixels}, {"elementStrides", elementStrides}, {"interleave", interleave}, {"swizzle", swizzle}, {"promotion", promotion}, {"fill", fill}})
+	m, result = d.API.CuTensorMapEncodeIm2col(dataType, address, globalDim, globalStrides, lower, upper, channels, pixels, elementStrides, interleave, swizzle, promotion, fill)
+	call.end(result, []field{{"m", m}})
+	return
+}
+
+func (d *tracer) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (a driver.CUarray, result driver.CUresult) {
+	call := d.begin("cuArray3DCreate", []field{{"desc", desc}})
+	a, result = d.API.CuArray3DCreate(desc)
+	call.end(result, []field{{"a", a}})
+	return
+}
+
+func (d *tracer) CuArrayDestroy(a driver.CUarray) (result driver.CUresult) {
+	call := d.begin("cuArrayDestroy", []field{{"a", a}})
+	result = d.API.CuArrayDestroy(a)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (s driver.CUsurfObject, result driver.CUresult) {
+	call := d.begin("cuSurfObjectCreate", []field{{"res", res}})
+	s, result = d.API.CuSurfObjectCreate(res)
+	call.end(result, []field{{"s", s}})
+	return
+}
+
+func (d *tracer) CuSurfObjectDestroy(s driver.CUsurfObject) (result driver.CUresult) {
+	call := d.begin("cuSurfObjectDestroy", []field{{"s", s}})
+	result = d.API.CuSurfObjectDestroy(s)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (t driver.CUtexObject, result driver.CUresult) {
 	call := d.begin("cuTexObjectCreate", []field{{"res", res}, {"tex", tex}, {"view", view}})
 	t, result = d.API.CuTexObjectCreate(res, tex, view)
@@ -949,6 +1033,20 @@ func (d *tracer) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraph
 func (d *tracer) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
 	call := d.begin("cuGraphAddBatchMemOpNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
 	out0, result = d.API.CuGraphAddBatchMemOpNode(g, deps, params)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphAddExternalSemaphoresSignalNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	call := d.begin("cuGraphAddExternalSemaphoresSignalNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
+	out0, result = d.API.CuGraphAddExternalSemaphoresSignalNode(g, deps, params)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphAddExternalSemaphoresWaitNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	call := d.begin("cuGraphAddExternalSemaphoresWaitNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
+	out0, result = d.API.CuGraphAddExternalSemaphoresWaitNode(g, deps, params)
 	call.end(result, []field{{"out0", out0}})
 	return
 }
@@ -1114,6 +1212,20 @@ func (d *tracer) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.C
 	return
 }
 
+func (d *tracer) CuGraphExternalSemaphoresSignalNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
+	call := d.begin("cuGraphExternalSemaphoresSignalNodeSetParams", []field{{"n", n}, {"params", params}})
+	result = d.API.CuGraphExternalSemaphoresSignalNodeSetParams(n, params)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphExternalSemaphoresWaitNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result driver.CUresult) {
+	call := d.begin("cuGraphExternalSemaphoresWaitNodeSetParams", []field{{"n", n}, {"params", params}})
+	result = d.API.CuGraphExternalSemaphoresWaitNodeSetParams(n, params)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuGraphInstantiateWithParams(g driver.CUgraph, params *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) (out0 driver.CUgraphExec, result driver.CUresult) {
 	call := d.begin("cuGraphInstantiateWithParams", []field{{"g", g}, {"params", params}})
 	out0, result = d.API.CuGraphInstantiateWithParams(g, params)
@@ -1180,6 +1292,20 @@ func (d *tracer) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n driv
 func (d *tracer) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	call := d.begin("cuGraphExecHostNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}})
 	result = d.API.CuGraphExecHostNodeSetParams(x, n, params)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphExecExternalSemaphoresSignalNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
+	call := d.begin("cuGraphExecExternalSemaphoresSignalNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}})
+	result = d.API.CuGraphExecExternalSemaphoresSignalNodeSetParams(x, n, params)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphExecExternalSemaphoresWaitNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_WAIT_NODE_PARAMS) (result driver.CUresult) {
+	call := d.begin("cuGraphExecExternalSemaphoresWaitNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}})
+	result = d.API.CuGraphExecExternalSemaphoresWaitNodeSetParams(x, n, params)
 	call.end(result, []field{})
 	return
 }

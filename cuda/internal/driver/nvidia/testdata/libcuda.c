@@ -52,6 +52,13 @@ EXPORT CUresult cuDeviceGetName(char *name, int size, int dev)
 	return 0;
 }
 
+EXPORT CUresult cuTexObjectCreate(uint64_t *texture, const int *resource, const int *description, const int *view)
+{
+	note("cuTexObjectCreate %d %d view=%d", resource[0], description[0], view != NULL ? view[0] : -1);
+	*texture = 0x90;
+	return 0;
+}
+
 // cuda.h, CUDA 13.0.
 typedef struct {
 	int type;
@@ -85,6 +92,17 @@ EXPORT CUresult cuTensorMapEncodeTiled(unsigned long long *map, int type, unsign
 		dims[0], dims[1], strides[0], box[0], box[1], steps[0], steps[1], interleave, swizzle, promotion, fill);
 	map[0] = 7;
 	map[15] = 8;
+	return 0;
+}
+
+EXPORT CUresult cuTensorMapEncodeIm2col(unsigned long long *map, int type, unsigned rank, void *tensor, const unsigned long long *dims,
+	const unsigned long long *strides, const int *lower, const int *upper, unsigned channels, unsigned pixels, const unsigned *steps,
+	int interleave, int swizzle, int promotion, int fill)
+{
+	note("cuTensorMapEncodeIm2col aligned=%d %d %u %p %llu,%llu,%llu %llu,%llu %d %d %u %u %u,%u,%u %d %d %d %d", (size_t)map % 64 == 0, type,
+		rank, tensor, dims[0], dims[1], dims[2], strides[0], strides[1], lower[0], upper[0], channels, pixels, steps[0], steps[1], steps[2],
+		interleave, swizzle, promotion, fill);
+	map[0] = 9;
 	return 0;
 }
 

@@ -90,6 +90,79 @@ EXPORT CUresult cuGraphAddBatchMemOpNode(handle *node, handle g, const handle *d
 	return 0;
 }
 
+typedef struct { int type; union { int fd; struct { void *handle; const void *name; } win32; } handle; size_t size; unsigned flags, reserved[16]; } memory_desc;
+typedef struct { size_t offset, size; unsigned flags, reserved[16]; } memory_part;
+typedef struct { int type; union { int fd; struct { void *handle; const void *name; } win32; } handle; unsigned flags, reserved[16]; } semaphore_desc;
+typedef struct {
+	struct { struct { unsigned long long value; } fence; unsigned long long sync, key; unsigned reserved[12]; } params;
+	unsigned flags, reserved[16];
+} signal_params;
+typedef struct {
+	struct {
+		struct { unsigned long long value; } fence;
+		unsigned long long sync;
+		struct { unsigned long long key; unsigned timeout; } mutex;
+		unsigned reserved[10];
+	} params;
+	unsigned flags, reserved[16];
+} wait_params;
+typedef struct { handle *semaphores; const signal_params *params; unsigned count; } signal_node_params;
+typedef struct { handle *semaphores; const wait_params *params; unsigned count; } wait_node_params;
+
+EXPORT CUresult cuImportExternalMemory(handle *memory, const memory_desc *p)
+{
+	note("cuImportExternalMemory %d %d %zu %u", p->type, p->handle.fd, p->size, p->flags);
+	*memory = HANDLE(0x51);
+	return 0;
+}
+
+EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *p, handle memory, const memory_part *part)
+{
+	note("cuExternalMemoryGetMappedBuffer %p %zu %zu %u", memory, part->offset, part->size, part->flags);
+	*p = 0x7f0000000000;
+	return 0;
+}
+
+EXPORT CUresult cuImportExternalSemaphore(handle *semaphore, const semaphore_desc *p)
+{
+	note("cuImportExternalSemaphore %d %d %u", p->type, p->handle.fd, p->flags);
+	*semaphore = HANDLE(0x52);
+	return 0;
+}
+
+#define NOTE_SEMAPHORES(list, p, n) \
+	for (unsigned i = 0; i < (n); i++) \
+		note("  %p %llu %u", (list)[i], (p)[i].params.fence.value, (p)[i].flags)
+
+EXPORT CUresult cuSignalExternalSemaphoresAsync(handle *list, const signal_params *p, unsigned n, handle stream)
+{
+	note("cuSignalExternalSemaphoresAsync %u %p", n, stream);
+	NOTE_SEMAPHORES(list, p, n);
+	return 0;
+}
+
+EXPORT CUresult cuWaitExternalSemaphoresAsync(handle *list, const wait_params *p, unsigned n, handle stream)
+{
+	note("cuWaitExternalSemaphoresAsync %u %p", n, stream);
+	NOTE_SEMAPHORES(list, p, n);
+	return 0;
+}
+
+EXPORT CUresult cuGraphAddExternalSemaphoresSignalNode(handle *node, handle g, const handle *deps, size_t n, const signal_node_params *p)
+{
+	note_deps("cuGraphAddExternalSemaphoresSignalNode", g, deps, n);
+	NOTE_SEMAPHORES(p->semaphores, p->params, p->count);
+	*node = HANDLE(34);
+	return 0;
+}
+
+EXPORT CUresult cuGraphExecExternalSemaphoresWaitNodeSetParams(handle x, handle node, const wait_node_params *p)
+{
+	note("cuGraphExecExternalSemaphoresWaitNodeSetParams %p %p", x, node);
+	NOTE_SEMAPHORES(p->semaphores, p->params, p->count);
+	return 0;
+}
+
 typedef struct { void (*fn)(void *); void *data; } host_params;
 
 EXPORT CUresult cuGraphAddHostNode(handle *node, handle g, const handle *deps, size_t n, const host_params *p)

@@ -303,6 +303,18 @@ EXPORT CUresult cuEventElapsedTime(float *a, handle b, handle c)
 	return 0;
 }
 
+EXPORT CUresult cuDestroyExternalMemory(handle a)
+{
+	note("cuDestroyExternalMemory %llu", NUMBER(a));
+	return 0;
+}
+
+EXPORT CUresult cuDestroyExternalSemaphore(handle a)
+{
+	note("cuDestroyExternalSemaphore %llu", NUMBER(a));
+	return 0;
+}
+
 EXPORT CUresult cuMemGetInfo_v2(size_t *a, size_t *b)
 {
 	note("cuMemGetInfo");
@@ -498,6 +510,18 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *a, handle b, in
 	return 0;
 }
 
+EXPORT CUresult cuArrayDestroy(handle a)
+{
+	note("cuArrayDestroy %llu", NUMBER(a));
+	return 0;
+}
+
+EXPORT CUresult cuSurfObjectDestroy(uint64_t a)
+{
+	note("cuSurfObjectDestroy %llu", NUMBER(a));
+	return 0;
+}
+
 EXPORT CUresult cuTexObjectDestroy(uint64_t a)
 {
 	note("cuTexObjectDestroy %llu", NUMBER(a));
@@ -649,6 +673,13 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuEventElapsedTime", (void *)cuEventElapsedTime},
 	{"cuIpcGetEventHandle", (void *)cuIpcGetEventHandle},
 	{"cuIpcOpenEventHandle", (void *)cuIpcOpenEventHandle},
+	{"cuImportExternalMemory", (void *)cuImportExternalMemory},
+	{"cuExternalMemoryGetMappedBuffer", (void *)cuExternalMemoryGetMappedBuffer},
+	{"cuDestroyExternalMemory", (void *)cuDestroyExternalMemory},
+	{"cuImportExternalSemaphore", (void *)cuImportExternalSemaphore},
+	{"cuSignalExternalSemaphoresAsync", (void *)cuSignalExternalSemaphoresAsync},
+	{"cuWaitExternalSemaphoresAsync", (void *)cuWaitExternalSemaphoresAsync},
+	{"cuDestroyExternalSemaphore", (void *)cuDestroyExternalSemaphore},
 	{"cuMemGetInfo", (void *)cuMemGetInfo_v2},
 	{"cuMemAlloc", (void *)cuMemAlloc_v2},
 	{"cuMemFree", (void *)cuMemFree_v2},
@@ -706,6 +737,10 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuOccupancyMaxActiveClusters", (void *)cuOccupancyMaxActiveClusters},
 	{"cuLaunchKernelEx", (void *)cuLaunchKernelEx},
 	{"cuTensorMapEncodeTiled", (void *)cuTensorMapEncodeTiled},
+	{"cuTensorMapEncodeIm2col", (void *)cuTensorMapEncodeIm2col},
+	{"cuArrayDestroy", (void *)cuArrayDestroy},
+	{"cuSurfObjectDestroy", (void *)cuSurfObjectDestroy},
+	{"cuTexObjectCreate", (void *)cuTexObjectCreate},
 	{"cuTexObjectDestroy", (void *)cuTexObjectDestroy},
 	{"cuGraphCreate", (void *)cuGraphCreate},
 	{"cuGraphDestroy", (void *)cuGraphDestroy},
@@ -716,6 +751,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuGraphAddMemsetNode", (void *)cuGraphAddMemsetNode},
 	{"cuGraphAddHostNode", (void *)cuGraphAddHostNode},
 	{"cuGraphAddBatchMemOpNode", (void *)cuGraphAddBatchMemOpNode},
+	{"cuGraphAddExternalSemaphoresSignalNode", (void *)cuGraphAddExternalSemaphoresSignalNode},
 	{"cuGraphAddMemAllocNode", (void *)cuGraphAddMemAllocNode},
 	{"cuGraphAddMemFreeNode", (void *)cuGraphAddMemFreeNode},
 	{"cuGraphConditionalHandleCreate", (void *)cuGraphConditionalHandleCreate},
@@ -732,6 +768,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuGraphUpload", (void *)cuGraphUpload},
 	{"cuGraphExecUpdate", (void *)cuGraphExecUpdate_v2},
 	{"cuGraphExecMemcpyNodeSetParams", (void *)cuGraphExecMemcpyNodeSetParams},
+	{"cuGraphExecExternalSemaphoresWaitNodeSetParams", (void *)cuGraphExecExternalSemaphoresWaitNodeSetParams},
 	{"cuGraphNodeSetEnabled", (void *)cuGraphNodeSetEnabled},
 	{"cuGraphNodeGetEnabled", (void *)cuGraphNodeGetEnabled},
 };

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// externalMemory is a file in memory, which stands for memory of another API. The
+// file is closed when nothing refers to it any more.
+type externalMemory struct {
+	ctx  *context
+	file *os.File
+	size uint64
+}
+
+// externalPage is what the offset of a mapped buffer is a multiple of.
+const externalPage = 4096
+
+// isMemfd reports whether a descriptor is of a file in memory: one on a disk is
+// hardly meant to be a device's memory.
+func isMemfd(fd int) bool {
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	return err == nil && strings.HasPrefix(name, "/memfd:")
+}
+
+func (d *simulator) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC) (driver.CUexternalMemory, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if desc == nil || desc.Size == 0 || desc.Flags&^driver.CUDA_EXTERNAL_MEMORY_DEDICATED != 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if desc.Type != driver.CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD {
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	var info syscall.Stat_t
+	if !isMemfd(int(desc.Fd)) || syscall.Fstat(int(desc.Fd), &info) != nil {
+		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	if desc.Size > uint64(info.Size) {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	m := &externalMemory{ctx: c, file: os.NewFile(uintptr(desc.Fd), "external memory"), size: desc.Size}
+	return d.externals.add(m), driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuExternalMemoryGetMappedBuffer(h driver.CUexternalMemory, desc *driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC) (driver.CUdeviceptr, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	m := d.externals.get(h)
+	if m == nil {
+		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	if desc == nil || desc.Flags != 0 || desc.Size == 0 || desc.Offset%externalPage != 0 || desc.Offset > m.size || desc.Size > m.size-desc.Offset {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if r := m.ctx.result(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	a := &allocation{kind: memDevice, external: m, offset: desc.Offset}
+	if r := d.allocate(c, desc.Size, a); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return driver.CUdeviceptr(a.base), driver.CUDA_SUCCESS
+}
+
+// CuDestroyExternalMemory leaves what is still mapped: with NVIDIA's driver that
+// is undefined.
+func (d *simulator) CuDestroyExternalMemory(h driver.CUexternalMemory) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	m := d.externals.take(h)
+	if m == nil {
+		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	return m.ctx.result()
+}

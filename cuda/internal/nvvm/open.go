@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvvm
+
+// #include "calls.h"
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cudago/cudago/cuda/internal/dl"
+)
+
+// PathVariable names the environment variable with directories to look in first,
+// separated as in PATH.
+const PathVariable = "CUDAGO_NVVM_PATH"
+
+// sonames are the files' names: that of CUDA 12 and 13, whose ABI is one, and the
+// only one that NVIDIA's wheel for CUDA 12 has.
+var sonames = []string{"libnvvm.so.4", "libnvvm.so"}
+
+// NotFoundError says that no libnvvm could be opened.
+type NotFoundError struct {
+	Tried []string // a place, and why it will not do
+}
+
+func (e *NotFoundError) Error() string {
+	return "NVVM (libnvvm), which compiles NVVM IR, was not found; " +
+		"`pip install cudago[nvvm]` brings it along; looked in\n  " + strings.Join(e.Tried, "\n  ")
+}
+
+// LibdeviceError says that there is no libdevice, or that it cannot be read.
+type LibdeviceError struct {
+	Library string // libnvvm's file
+	Why     string
+}
+
+func (e *LibdeviceError) Error() string {
+	return "libdevice.10.bc, which has the functions called __nv_*, was not found: " + e.Why +
+		"; `pip install cudago[nvvm]` brings it along with libnvvm (here " + e.Library + ")"
+}
+
+// Open opens the first libnvvm that it finds: in CUDAGO_NVVM_PATH, in paths, by
+// the loader's own search, then in the toolkits that CUDA_HOME and CUDA_PATH name
+// and in /usr/local/cuda.
+//
+// Errors: [*NotFoundError].
+func Open(paths []string) (*Library, error) {
+	dirs := append(filepath.SplitList(os.Getenv(PathVariable)), paths...)
+	dirs = append(dirs, "") // the loader's own search
+	for _, home := range toolkits() {
+		dirs = append(dirs, filepath.Join(home, "nvvm", "lib64"))
+	}
+	var tried []string
+	for _, dir := range dirs {
+		for _, name := range sonames {
+			file := name
+			if dir != "" {
+				file = filepath.Join(dir, name)
+				if _, err := os.Stat(file); err != nil {
+					tried = append(tried, file+": no such file")
+					continue
+				}
+			}
+			l, why := openFile(file)
+			if l != nil {
+				return l, nil
+			}
+			tried = append(tried, file+": "+why)
+		}
+	}
+	return nil, &NotFoundError{tried}
+}
+
+// toolkits are where CUDA toolkits may be installed.
+func toolkits() []string {
+	var homes []string
+	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
+		if home != "" {
+			homes = append(homes, home)
+		}
+	}
+	return homes
+}
+
+func openFile(file string) (l *Library, why string) {
+	library, why := dl.Open(file)
+	if !library.IsOpen() {
+		return nil, why
+	}
+	l = &Library{path: file}
+	for i, name := range callNames {
+		l.fn[i] = C.address(library.Symbol(name))
+		if l.fn[i] == 0 {
+			return nil, "lacks " + name
+		}
+	}
+	var major, minor C.int
+	if C.nvvmVersion(l.fn[version], &major, &minor) != 0 {
+		return nil, "does not tell its version"
+	}
+	if origin := dl.FileOf(uintptr(l.fn[version])); origin != "" {
+		l.path = origin
+	}
+	l.libdevice = libdeviceOf(l.path)
+	// The version is that of the IR, 2.0 for all of CUDA 12 and 13: only the files
+	// tell compilers apart.
+	l.identity = fmt.Sprintf("NVVM %d.%d", int(major), int(minor)) + dl.Describe(l.path, l.libdevice)
+	return l, ""
+}
+
+// libdevicePlaces are where libdevice is, as seen from libnvvm's folder: in
+// NVIDIA's wheel for CUDA 13, then in that for CUDA 12 and in toolkits.
+var libdevicePlaces = []string{"../nvvm/libdevice", "../libdevice"}
+
+// libdeviceOf finds the libdevice that belongs to a library, else any.
+func libdeviceOf(library string) string {
+	var dirs []string
+	for _, place := range libdevicePlaces {
+		dirs = append(dirs, filepath.Join(filepath.Dir(library), place))
+	}
+	for _, home := range toolkits() {
+		dirs = append(dirs, filepath.Join(home, "nvvm", "libdevice"))
+	}
+	dirs = append(dirs, "/usr/lib/nvidia-cuda-toolkit/libdevice") // Debian's
+	for _, dir := range dirs {
+		file := filepath.Join(dir, "libdevice.10.bc")
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+	}
+	return ""
+}
+
+// Libdevice implements [Compiler].
+func (l *Library) Libdevice() ([]byte, error) {
+	if l.libdevice == "" {
+		return nil, &LibdeviceError{l.path, "there is none beside libnvvm or in a toolkit"}
+	}
+	data, err := os.ReadFile(l.libdevice)
+	if err != nil {
+		return nil, &LibdeviceError{l.path, err.Error()}
+	}
+	return data, nil
+}
+
+// The calls, as indices into callNames and Library.fn.
+const (
+	version = iota
+	createProgram
+	destroyProgram
+	addModule
+	lazyAddModule
+	verifyProgram
+	compileProgram
+	resultSize
+	result
+	logSize
+	log
+
+	callCount
+)
+
+var callNames = [callCount]string{
+	version:        "nvvmVersion",
+	createProgram:  "nvvmCreateProgram",
+	destroyProgram: "nvvmDestroyProgram",
+	addModule:      "nvvmAddModuleToProgram",
+	lazyAddModule:  "nvvmLazyAddModuleToProgram",
+	verifyProgram:  "nvvmVerifyProgram",
+	compileProgram: "nvvmCompileProgram",
+	resultSize:     "nvvmGetCompiledResultSize",
+	result:         "nvvmGetCompiledResult",
+	logSize:        "nvvmGetProgramLogSize",
+	log:            "nvvmGetProgramLog",
+}

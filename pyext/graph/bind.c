@@ -1,0 +1,68 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+/* bind: exchanging what slots hold. Slots that are used in one node are exchanged here; several nodes, which change all or
+ * not at all, and fills are Python's affair (slot.py). */
+
+/* What slots hold in one node from now on. */
+typedef struct {
+    uint64_t node;
+    int uses, begun;
+    PyObject *sides[2]; /* of a copy, borrowed; NULL: not this one */
+    cudago_change change; /* of a kernel, if it has begun */
+} binding;
+
+/* The place in its node: dst or src of a copy is 0 or 1; 2: it is neither. */
+static int side_of(PyObject *kind, PyObject *place) {
+    static cudago_keyword sides[] = {{"dst", NULL}, {"src", NULL}}, copies[] = {{"memcpy", NULL}};
+    return PyUnicode_Check(kind) && PyUnicode_Check(place) && !cudago_which(copies, 1, kind) ? cudago_which(sides, 2, place) : 2;
+}
+
+/* 0: it is not that simple. */
+static int add_use(ExecObject *self, binding *b, PyObject *use, PyObject *given) {
+    if (!PyTuple_Check(use) || PyTuple_Size(use) != 3) return 0;
+    PyObject *place = PyTuple_GetItem(use, 2);
+    uint64_t node = PyLong_AsUnsignedLongLong(PyTuple_GetItem(use, 0));
+    if (node == (uint64_t)-1 && PyErr_Occurred()) return PyErr_Clear(), 0;
+    if (!b->uses++) b->node = node;
+    if (b->node != node) return 0;
+    if (!PyLong_CheckExact(place)) {
+        int side = given == Py_None ? 2 : side_of(PyTuple_GetItem(use, 1), place);
+        if (side < 2) b->sides[side] = given;
+        return side < 2;
+    }
+    if (!b->begun && !(b->begun = cudago_change_begin(&b->change, self, node))) return 0;
+    return cudago_change_add(&b->change, PyLong_AsSsize_t(place), given);
+}
+
+static int add_slot(ExecObject *self, binding *b, PyObject *name, PyObject *given) {
+    PyObject *uses = PyDict_GetItemWithError(self->slots, name);
+    if (!uses) return PyErr_Clear(), 0;
+    int simple = PyTuple_Check(uses) && !cudago_is_slot(given);
+    for (Py_ssize_t i = 0; simple && i < PyTuple_Size(uses); i++) simple = add_use(self, b, PyTuple_GetItem(uses, i), given);
+    return simple;
+}
+
+/* 1: done; 0: it is Python's affair; -1 with an exception. */
+static int bind(ExecObject *self, PyObject *const *given, PyObject *names) {
+    binding b;
+    b.uses = b.begun = 0;
+    b.sides[0] = b.sides[1] = NULL;
+    int simple = self->slots && PyDict_Check(self->slots);
+    for (Py_ssize_t i = 0; simple && i < PyTuple_Size(names); i++) simple = add_slot(self, &b, PyTuple_GetItem(names, i), given[i]);
+    if (simple && b.begun) return cudago_change_make(self, &b.change);
+    if (b.begun) cudago_change_end(&b.change);
+    if (!simple || !b.uses) return 0;
+    PyObject *sides[2] = {b.sides[0] ? b.sides[0] : Py_None, b.sides[1] ? b.sides[1] : Py_None};
+    return cudago_update_sides(self, b.node, sides) ? -1 : 1;
+}
+
+PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    int done = !n && names ? bind(self, args, names) : 0;
+    if (done < 0) return NULL;
+    return done ? NEW_REF(Py_None) : cudago_call_python((PyObject *)self, "_bind", args, n, names);
+}

@@ -1,0 +1,102 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+/* Other arguments for some of the parameters of a kernel node in an executable. The driver wants all of them at each update.
+ * What C has told it before is kept with the node (owned.c), so only what changes is evaluated and packed, and only that is
+ * exchanged in the node's record. Whatever is not that simple is left to Python: the first update, which has nothing to
+ * build on, and those after somebody has asked for the record. */
+
+enum { SMALL_VALUES = 256 }; /* bytes of parameters that are packed on the stack */
+
+QUIET int cudago_change_begin(cudago_change *c, ExecObject *self, uint64_t node) {
+    PyObject *record;
+    if (!self->x || cudago_exec_lost(self->x)) return 0;
+    const cudago_owned *w = cudago_owned_changeable(self->x, node, &record);
+    if (!w) return 0;
+    c->node = node;
+    c->kernel = (KernelObject *)NEW_REF(PyTuple_GetItem(record, 0));
+    c->k = w->k;
+    c->n = 0;
+    return 1;
+}
+
+QUIET int cudago_change_add(cudago_change *c, Py_ssize_t which, PyObject *given) {
+    if (which < 0 || which >= c->k->n || c->n == CUDAGO_MAX_CHANGES) return 0;
+    c->which[c->n] = (uint16_t)which;
+    c->items[c->n] = NULL;
+    c->given[c->n++] = NEW_REF(given);
+    return 1;
+}
+
+void cudago_change_end(cudago_change *c) {
+    for (; c->n; c->n--) {
+        Py_DECREF(c->given[c->n - 1]);
+        Py_XDECREF(c->items[c->n - 1]);
+    }
+    Py_DECREF((PyObject *)c->kernel);
+}
+
+/* Since they were packed, may a reset have taken memory of the new arguments? */
+static QUIET int are_lost(const cudago_packing *p) {
+    for (Py_ssize_t i = 0, n = p->keep ? PyList_Size(p->keep) : 0; i < n; i++)
+        if (cudago_operand_lost((OperandObject *)PyList_GetItem(p->keep, i))) return 1;
+    for (int i = 0; i < p->natives; i++)
+        if (cudago_operand_lost(p->own[i])) return 1;
+    return 0;
+}
+
+/* The CUresult, or CUDAGO_NOT_CALLED: it cannot be made here any more. Raises nothing, because an exception can run code, and
+ * that must not wait for this update. */
+static QUIET int32_t change_now(ExecObject *self, cudago_change *c, const cudago_packing *p, cudago_gone *gone) {
+    PyObject *record;
+    cudago_owned *w = cudago_owned_changeable(self->x, c->node, &record);
+    if (!w || w->k != p->k || cudago_owned_lost(w) || are_lost(p)) return CUDAGO_NOT_CALLED; /* or another was here */
+    cudago_ref refs[CUDAGO_MAX_CHANGES];
+    int n = cudago_refs_of(p, refs);
+    if (cudago_uses_capture(refs, n)) {
+        memcpy(gone->few, refs, (size_t)n * sizeof *refs);
+        gone->n = n;
+        return CUDAGO_NOT_CALLED;
+    }
+    return cudago_owned_change(self, w, record, c, p, refs, n, gone);
+}
+
+static int with_packed(ExecObject *self, cudago_change *c, cudago_packing *p) {
+    if (cudago_pack_operands(p) || cudago_pack_now(p)) return -1;
+    for (int i = 0; i < c->n; i++)
+        if (!(c->items[i] = cudago_pack_recorded(p, c->which[i]))) return -1;
+    cudago_exec *x = cudago_update_enter(self);
+    if (!x) return -1;
+    GONE(gone);
+    int32_t r = change_now(self, c, p, &gone);
+    cudago_update_leave(x);
+    cudago_gone_drop(&gone);
+    if (r == CUDAGO_NOT_CALLED) return 0;
+    return r ? cudago_update_refused("cuGraphExecKernelNodeSetParams", self->device, r) : 1;
+}
+
+static int with_values(ExecObject *self, cudago_change *c, uint8_t *values) {
+    PyObject *args[CUDAGO_MAX_PARAMS]; /* only what changes is set */
+    for (int i = 0; i < c->n; i++) args[c->which[i]] = c->given[i];
+    cudago_packing p;
+    if (cudago_pack_some(&p, c->kernel, (cudago_kernel *)c->k, args, c->which, c->n, values)) return -1;
+    int r = with_packed(self, c, &p);
+    cudago_pack_free(&p);
+    return r;
+}
+
+int cudago_change_make(ExecObject *self, cudago_change *c) {
+    uint8_t small[SMALL_VALUES] __attribute__((aligned(16))), *values = small;
+    if (c->k->size > sizeof small) values = malloc(c->k->size);
+    int r = !c->n ? 0 : values ? with_values(self, c, values)
+                               : (PyErr_NoMemory(), -1);
+    if (values != small) free(values);
+    uint64_t node = c->node;
+    cudago_change_end(c);
+    if (r <= 0) return r;
+    cudago_drain_waiting();
+    return CUDAGO_WATCH("updated_node", "(OK)", self, node) ? -1 : 1;
+}

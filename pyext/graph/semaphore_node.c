@@ -1,0 +1,68 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Nodes that signal semaphores of other APIs, and wait for them. */
+
+int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g) {
+    if (cudago_expect(args[0], CLS_SEMAPHORE, "semaphore")) return -1;
+    g->semaphore = (SemaphoreObject *)args[0];
+    g->waits = PyObject_IsTrue(args[2]);
+    return g->waits < 0 ? -1 : cudago_semaphore_value(g->semaphore, args[1], &g->value);
+}
+
+static QUIET int usable(int32_t device, const cudago_semaphore_given *g) {
+    if (cudago_semaphore_now(g->semaphore)) return -1;
+    if (g->semaphore->device == device) return 0;
+    return PyErr_Format(PyExc_ValueError, "semaphore is of device %d, the graph of device %d", g->semaphore->device, device), -1;
+}
+
+static QUIET PyObject *semaphore_now(GraphObject *self, cudago_place *p, const cudago_semaphore_given *g) {
+    if (cudago_graph_open(self) || usable(self->device, g)) return NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)g->semaphore, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
+    uint64_t node = cudagoGraphSemaphore(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, g->semaphore->id, g->value, g->waits,
+                                         &ref, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_semaphore(deps, semaphore, value or None, waits, name) */
+PyObject *cudago_graph_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    PLACE(p);
+    cudago_semaphore_given g;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_read_semaphore(args + 1, &g) ||
+        cudago_graph_ready(self))
+        return NULL;
+    return semaphore_now(self, &p, &g);
+}
+
+QUIET int cudago_set_semaphore(int32_t device, uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
+    if (usable(device, g)) return -1;
+    cudago_ref ref;
+    cudago_ref_set(&ref, (PyObject *)g->semaphore, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
+    cudagoUpdateSemaphore(id, node, g->semaphore->id, g->value, g->waits, &ref, st);
+    return 0;
+}
+
+static QUIET int set_now(GraphObject *self, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
+    return cudago_graph_open(self) ? -1 : cudago_set_semaphore(self->device, self->id, node, g, st);
+}
+
+/* _update_semaphore(node, semaphore, value, waits) */
+PyObject *cudago_graph_set_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    cudago_semaphore_given g;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_read_semaphore(args + 1, &g)) return NULL;
+    cudago_status st = {0};
+    if (cudago_graph_ready(self) || set_now(self, node, &g, &st)) return NULL;
+    if (st.kind) return cudago_raise(&st), NULL;
+    cudago_drain(); /* what the node held before is dropped, which may run Python */
+    Py_RETURN_NONE;
+}

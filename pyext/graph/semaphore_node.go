@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/stream"
+)
+
+//export cudagoGraphSemaphore
+func cudagoGraphSemaphore(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, semaphore, value C.uint64_t,
+	waits C.int32_t, ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		e, err := stream.Semaphores.Get(uint64(semaphore))
+		if err != nil {
+			releaseOperands(o.Operands)
+			return nil, err
+		}
+		return g.Semaphore(cuda.SemaphoreParams{Semaphore: e, Value: uint64(value), IsWait: waits != 0}, o)
+	})
+}
+
+//export cudagoUpdateSemaphore
+func cudagoUpdateSemaphore(id, node, semaphore, value C.uint64_t, waits C.int32_t, ref *C.cudago_ref, st *C.cudago_status) {
+	update(id, node, operands(ref, 1), st, func(n updatable, list []graph.Operand) error {
+		e, err := stream.Semaphores.Get(uint64(semaphore))
+		if err != nil {
+			releaseOperands(list)
+			return err
+		}
+		return n.UpdateSemaphore(cuda.SemaphoreParams{Semaphore: e, Value: uint64(value), IsWait: waits != 0}, list)
+	})
+}

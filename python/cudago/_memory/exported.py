@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What stands for another API beside the simulated driver: semaphores and memory that it exports.
+
+Both are files in memory. That of a semaphore holds three numbers of 8 bytes: a mark, what kind of
+semaphore it is, and its value; the simulated driver (``semaphore_unsafe.go``) reads the same.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import ClosedError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_MARK = 0x616D657367756463
+_KINDS = {"opaque": 1, "timeline": 9}  # CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_...
+_PAGE = 4096
+
+
+class _Exported:
+    """A file in memory, and the exporter's view of it."""
+
+    __slots__ = ("__weakref__", "_fd", "_map", "_pid")
+    _what = "memory"
+
+    def __init__(self, size: int) -> None:
+        self._pid, self._fd = os.getpid(), os.memfd_create(f"cudago {self._what}")
+        os.ftruncate(self._fd, size)
+        self._map = mmap.mmap(self._fd, size)
+
+    def fileno(self) -> int:
+        """Return the file descriptor, which stays open as long as this object is.
+
+        Returns
+        -------
+        int
+            To be imported, also by another process that it is sent to.
+        """
+        if self._fd < 0:
+            raise ClosedError(f"exported {self._what} is closed")
+        return self._fd
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._fd < 0
+
+    def close(self) -> None:
+        """Close the file descriptor. Closing twice is fine; what was imported stays."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0 and self._pid == os.getpid():
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            self.close()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError(
+            f"cannot pickle {type(self).__name__!r} object: send its file descriptor instead"
+        )
+
+
+class ExportedSemaphore(_Exported):
+    """A semaphore that stands for one of another API. A context manager, which closes it.
+
+    Parameters
+    ----------
+    kind : {"timeline", "opaque"}
+        As for `create_semaphore`, which makes them.
+    value : int
+        What it has at first.
+    """
+
+    __slots__ = ("_numbers", "kind")
+    _what = "semaphore"
+
+    kind: Literal["timeline", "opaque"]
+    """What kind of semaphore it is."""
+
+    def __init__(self, kind: Literal["timeline", "opaque"], value: int) -> None:
+        if kind not in _KINDS:
+            raise ValueError(f'kind must be "timeline" or "opaque", got {kind!r}')
+        if not 0 <= value < (1 << 64 if kind == "timeline" else 2):
+            raise ValueError(
+                f"value must be 0 to {'2**64 - 1' if kind == 'timeline' else 1}, got {value}"
+            )
+        super().__init__(_PAGE)
+        self.kind = kind
+        self._numbers = memoryview(self._map).cast("Q")
+        self._numbers[1], self._numbers[2] = _KINDS[kind], value
+        self._numbers[0] = _MARK
+
+    @property
+    def value(self) -> int:
+        """The value as it is now; of an opaque semaphore 1 while it is signaled."""
+        return self._numbers[2]
+
+    def signal(self, value: int = 1) -> None:
+        """Signal the semaphore, as the other API would.
+
+        Parameters
+        ----------
+        value : int
+            What a timeline is set to.
+        """
+        self._numbers[2] = value if self.kind == "timeline" else 1
+
+    def wait(self, value: int = 1, *, timeout_s: float = 10.0) -> None:
+        """Wait in this thread, as the other API would; undo the signal of an opaque semaphore.
+
+        Parameters
+        ----------
+        value : int
+            The value that a timeline has to have at least.
+        timeout_s : float
+            How long to wait, in seconds.
+
+        Raises
+        ------
+        TimeoutError
+            If it was not signaled in that time.
+        """
+        end = time.monotonic() + timeout_s
+        while self.value < (value if self.kind == "timeline" else 1):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{self!r} was not signaled in {timeout_s} s")
+            time.sleep(1e-4)
+        if self.kind == "opaque":
+            self._numbers[2] = 0
+
+    def __repr__(self) -> str:
+        return f"<cudago.sim.ExportedSemaphore {self.kind}: {self.value}>"
+
+
+class ExportedMemory(_Exported):
+    """Memory that stands for that of another API. A context manager, which closes it.
+
+    Parameters
+    ----------
+    size : int
+        Size in bytes; `create_memory` makes it.
+    """
+
+    __slots__ = ("size",)
+
+    size: int
+    """Size in bytes."""
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise ValueError(f"size must be at least 1 byte, got {size}")
+        super().__init__(size)
+        self.size = size
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes, as the other API sees them."""
+        return memoryview(self._map)
+
+    def __repr__(self) -> str:
+        return f"<cudago.sim.ExportedMemory of {self.size} bytes>"
+
+
+def create_semaphore(
+    kind: Literal["timeline", "opaque"] = "timeline", *, value: int = 0
+) -> ExportedSemaphore:
+    """Make a semaphore that stands for one of another API, such as Vulkan.
+
+    Parameters
+    ----------
+    kind : {"timeline", "opaque"}
+        As for `ExternalSemaphore.from_fd`.
+    value : int
+        What it has at first; of an opaque semaphore 1 if it is signaled.
+
+    Returns
+    -------
+    ExportedSemaphore
+        `ExternalSemaphore.from_fd` imports it, in this process or in another.
+
+    Notes
+    -----
+    So code that shares semaphores with another API can be tested without it. NVIDIA's driver does
+    not import it.
+
+    Examples
+    --------
+    >>> exported = cudago.sim.create_semaphore()
+    >>> rendered = cudago.ExternalSemaphore.from_fd(device, exported)
+    >>> stream.wait(rendered, 1)
+    >>> exported.signal(1)
+    >>> stream.sync()
+    """
+    return ExportedSemaphore(kind, value)
+
+
+def create_memory(size: int) -> ExportedMemory:
+    """Make memory that stands for memory of another API, such as Vulkan.
+
+    Parameters
+    ----------
+    size : int
+        Size in bytes.
+
+    Returns
+    -------
+    ExportedMemory
+        `ExternalMemory.from_fd` imports it, in this process or in another; so it does any other
+        file in memory, such as ``os.memfd_create`` makes.
+
+    Notes
+    -----
+    So code that shares memory with another API can be tested without it. NVIDIA's driver does not
+    import it.
+
+    Examples
+    --------
+    >>> exported = cudago.sim.create_memory(4096)
+    >>> with cudago.ExternalMemory.from_fd(device, exported, 4096) as memory:
+    ...     buffer = memory.map(stream=stream)
+    >>> buffer.fill(7, stream=stream)
+    >>> stream.sync()
+    >>> exported.view[4095]
+    7
+    """
+    return ExportedMemory(size)

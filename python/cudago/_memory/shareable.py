@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What resources have whose pools processes can share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import ClosedError
+
+if TYPE_CHECKING:
+    from .ipc import IPCAllocationHandle
+
+
+class Shareable:
+    """A resource with a pool that other processes may import, or that they share."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _handle: IPCAllocationHandle | None
+        _is_imported: bool
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether another process created the pool: see `from_allocation_handle`."""
+        return self._is_imported
+
+    @property
+    def is_ipc_enabled(self) -> bool:
+        """Whether other processes can import the pool from this one."""
+        return self._handle is not None
+
+    def get_allocation_handle(self) -> IPCAllocationHandle:
+        """Return what another process needs to import the pool.
+
+        Returns
+        -------
+        IPCAllocationHandle
+            The same each time. ``multiprocessing`` sends it, or the pool itself.
+
+        Raises
+        ------
+        ValueError
+            If the pool was created without ``ipc_enabled``, or by another process.
+
+        References
+        ----------
+        ``cuMemPoolExportToShareableHandle``
+        """
+        if self._handle is None:
+            whose = "by another process" if self._is_imported else "without ipc_enabled"
+            raise ValueError(f"the pool cannot be shared: it was created {whose}")
+        if cast("Any", self).is_closed:
+            raise ClosedError("memory resource is closed")
+        return self._handle
