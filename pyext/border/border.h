@@ -269,7 +269,8 @@ PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate);
 PyObject *cudago_fail_next(PyObject *module, PyObject *args);
 PyObject *cudago_faults(PyObject *module, PyObject *unused);
 PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls);
-PyObject *cudago_after_fork(PyObject *module, PyObject *unused);
+int cudago_watch_fork(void);              /* -1 with an exception */
+int cudago_guard_gopy(PyObject *gobind); /* -1 with an exception */
 PyObject *cudago_watch_forks(PyObject *module, PyObject *unused);
 PyObject *cudago_set_class(PyObject *module, PyObject *args);
 PyObject *cudago_open_driver(PyObject *module, PyObject *unused);

@@ -5,6 +5,8 @@
 #include "border.h"
 
 #include "_cgo_export.h"
+#include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A forked child has one thread, but Go's runtime needs its other threads: a call into Go would hang there sooner or
@@ -13,12 +15,49 @@
 
 int cudago_forked;
 
-PyObject *cudago_after_fork(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
+static void in_child(void) {
     cudago_forked = cudago_unusable = 1;
     cudago_checking = 0; /* the functions that report to the checks test nothing else before they enter Go */
-    Py_RETURN_NONE;
+}
+
+/* A hook of Python's (os.register_at_fork) would be too late: before those the interpreter releases what the states of
+ * the parent's other threads hold, and runs the hooks that were registered earlier. */
+int cudago_watch_fork(void) {
+    int code = pthread_atfork(NULL, NULL, in_child);
+    if (!code) return 0;
+    PyErr_Format(PyExc_ImportError, "cudago could not register what it does in a forked child: pthread_atfork: %s", strerror(code));
+    return -1;
+}
+
+static PyObject *count(PyObject *function, PyObject *args, PyObject *keywords) {
+    if (cudago_forked) Py_RETURN_NONE; /* a wrapper dies, and its object is the parent's */
+    return PyObject_Call(function, args, keywords);
+}
+
+static PyObject *use(PyObject *function, PyObject *args, PyObject *keywords) {
+    if (cudago_forked) return cudago_raise_unusable(), NULL;
+    return PyObject_Call(function, args, keywords);
+}
+
+/* gopy's functions enter Go without a question, so each is put behind one that asks. */
+int cudago_guard_gopy(PyObject *gobind) {
+    static PyMethodDef counts = {"count", (PyCFunction)(void (*)(void))count, METH_VARARGS | METH_KEYWORDS, NULL};
+    static PyMethodDef uses = {"use", (PyCFunction)(void (*)(void))use, METH_VARARGS | METH_KEYWORDS, NULL};
+    PyObject *names = PyDict_Keys(PyModule_GetDict(gobind));
+    int failed = !names;
+    for (Py_ssize_t k = 0; !failed && k < PyList_Size(names); k++) {
+        PyObject *name = PyList_GetItem(names, k), *function = PyObject_GetAttr(gobind, name), *guard = NULL;
+        if (!function) failed = 1;
+        if (function && PyCFunction_Check(function)) {
+            int counting = !PyUnicode_CompareWithASCIIString(name, "IncRef") || !PyUnicode_CompareWithASCIIString(name, "DecRef");
+            guard = PyCFunction_NewEx(counting ? &counts : &uses, function, NULL);
+            failed = !guard || PyObject_SetAttr(gobind, name, guard);
+        }
+        Py_XDECREF(guard);
+        Py_XDECREF(function);
+    }
+    Py_XDECREF(names);
+    return failed ? -1 : 0;
 }
 
 /* A call into Go that hangs only now and then is hard to test for, so in tests any such call ends the child at once. */

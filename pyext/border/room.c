@@ -21,10 +21,9 @@ static PyMethodDef functions[] = {
     {"_panic", cudago_panic, METH_O, NULL},
     {"_reaper_flush", cudago_reaper_flush, METH_O, NULL},
     {"_watch_forks", cudago_watch_forks, METH_NOARGS, NULL},
-    {"_after_fork", cudago_after_fork, METH_NOARGS, NULL},
     {0},
 };
 
 int cudago_border_room(PyObject *module) {
-    return PyModule_AddFunctions(module, functions);
+    return cudago_watch_fork() ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -77,7 +77,7 @@ PyMODINIT_FUNC PyInit__core(void) {
     if (PyModule_AddStringConstant(m, "__version__", cudagoVersion())) return NULL;
     if (PyInit__gobind) {
         PyObject *g = PyInit__gobind();
-        if (!g || PyModule_AddObject(m, "_gobind", g)) return NULL;
+        if (!g || cudago_guard_gopy(g) || PyModule_AddObject(m, "_gobind", g)) return NULL;
     }
     if (cudago_watch_exit()) return NULL;
     cudago_drain_rest = drain_rest;

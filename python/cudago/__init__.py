@@ -9,7 +9,6 @@ NVIDIA's driver and on a simulated one.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -35,8 +34,6 @@ _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 from . import _exit  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
-from ._gopy import api as _api  # noqa: E402
-from ._gopy import go as _go  # noqa: E402
 from ._kernel.attributes import KernelAttributes  # noqa: E402
 from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
@@ -372,23 +369,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-def _drop(handle: int) -> None: ...
-
-
-class _Forked:
-    """Stands in for gopy's half in a forked child, where Go must not be entered."""
-
-    def __getattr__(self, name: str) -> object:
-        if name in ("DecRef", "IncRef"):  # from __del__ of gopy's wrappers
-            return _drop
-        raise RuntimeError("cudago cannot be used in a forked child: use the 'spawn' start method")
-
-
-def _after_fork_in_child() -> None:
-    _core._after_fork()
-    _api._gobind = _go._gobind = _Forked()
-
-
 _core._set_package(__path__[0])  # whose lines are nobody's in reports of checks
-os.register_at_fork(after_in_child=_after_fork_in_child)
 atexit.register(_exit.shutdown)

@@ -154,3 +154,53 @@ def test_a_pool_of_forked_processes_fails_cleanly(script, driver):
     run = script(POOL.replace("METHOD", "fork"))
     assert (run.returncode, run.stderr) == (0, "")
     assert "spawn" in run.stdout
+
+
+# Registered before cudago is imported, so it runs before every hook that the import could register.
+EARLY = """
+import os
+import threading
+import warnings
+
+warnings.simplefilter("ignore", DeprecationWarning)
+held = {}
+os.register_at_fork(after_in_child=lambda: (held.clear(), held.update(uses=[try_(u) for u in uses])))
+
+import cudago as cu
+
+def try_(use):
+    try:
+        use()
+    except RuntimeError as e:
+        return "spawn" in str(e)
+
+s = cu.Device().create_stream()
+held.update(buffer=s.device.allocate(64, stream=s), event=s.record(), graph=cu.Graph())
+held["graph"].memset(held["buffer"], 0)
+held["step"] = held["graph"].instantiate()
+held["properties"] = cu._gopy.api.Properties()
+uses = [s.sync, s.record, cu.Graph, cu._gopy.api.device_count]
+
+def holds():
+    context = threading.local()  # released with the state of this thread, before any hook
+    context.buffer = s.device.allocate(64, stream=s)
+    ready.set()
+    forked.wait()
+
+ready, forked = threading.Event(), threading.Event()
+thread = threading.Thread(target=holds)
+thread.start()
+ready.wait()
+cu._core._watch_forks()  # a call into Go ends the child
+child = os.fork()
+if child == 0:
+    os._exit(0 if held == {"uses": [True] * len(uses)} else 1)
+forked.set()
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_nothing_enters_go_before_the_hooks_of_python(script, driver):
+    run = script(EARLY)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "0\n", "")

@@ -106,25 +106,27 @@ def fork(scene: Scene) -> None:
             with contextlib.suppress(BaseException):
                 scene.again()
             os._exit(0)
-        if has_ended(child):
+        status = ended(child)
+        if status is not None:
+            if status:  # no cudago call may raise SystemError, so each of these is a failure
+                raise SystemError(f"the forked child ended with {status}")
             return
         at = waits_at(child)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         if not is_sanitizers(at):
-            # No cudago call may raise it, so it is a failure.
             raise SystemError(f"the forked child hung; its system call: {at}")
     raise SystemError("five forked children hung in AddressSanitizer's allocator")
 
 
-def has_ended(child: int) -> bool:
-    """Wait for a process, but not for ever."""
+def ended(child: int) -> int | None:
+    """Wait for a process, but not for ever; return its exit code, None if it still runs."""
     end = time.monotonic() + CHILD_LIMIT_S
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
+    while (seen := os.waitpid(child, os.WNOHANG)) == (0, 0):
         if time.monotonic() > end:
-            return False
+            return None
         time.sleep(0.001)
-    return True
+    return os.waitstatus_to_exitcode(seen[1])
 
 
 def waits_at(child: int) -> str:
