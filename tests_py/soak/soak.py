@@ -47,6 +47,15 @@ def call_that_failed(e: BaseException | None) -> cu.CUDAError | None:
     return e
 
 
+def is_of_a_mark(e: Exception) -> bool:
+    """Whether no event stands behind work of a stream that another thread captures.
+
+    One is recorded when a capture begins. Where that fails, it is reported aside, and memory which
+    the work uses can be waited for only after the capture.
+    """
+    return isinstance(e, BufferError) and "is capturing" in str(e)
+
+
 class Soak:
     """The threads, and what they count."""
 
@@ -93,6 +102,9 @@ class Soak:
             wrong = isinstance(e, Wrong)
             if self.faults.rate and not wrong and (failed := call_that_failed(e)):
                 self.injected[f"{type(e).__name__} of {failed.operation}"] += 1
+                return
+            if self.faults.rate and not wrong and is_of_a_mark(e):
+                self.injected["BufferError of an event before a capture"] += 1
                 return
             if wrong:
                 self.wrong.append(f"{name}: {e}")
