@@ -7,59 +7,12 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import textwrap
 from threading import Thread
 
 import numpy as np
 import pytest
 
 import cudago as cu
-
-# A process that shares a pool with another one, which runs `child` and answers with lines.
-BEGIN = """
-import multiprocessing as mp, os, pickle, signal, sys, time
-import numpy as np
-import cudago as cu
-from cudago.testing import settle
-
-def main(target, *more):
-    mp.set_start_method("spawn")
-    ask, answer = mp.Pipe()
-    process = mp.Process(target=target, args=(answer, *more))
-    process.start()
-    answer.close()
-    return process, ask
-
-def shared():
-    device = cu.Device()
-    stream = device.create_stream()
-    pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
-    buffer = pool.allocate(4096, stream=stream)
-    buffer.fill(np.int32(5), stream=stream)
-    stream.sync()
-    return device, stream, pool, buffer
-
-def raises(kind, text, call):
-    try:
-        call()
-    except kind as e:
-        assert text in str(e), e
-    else:
-        raise AssertionError(f"no {kind.__name__}: {text}")
-"""
-
-
-@pytest.fixture
-def two(driver, script):
-    """Run ``child(pipe, ...)`` and ``parent()`` in two processes, and return what they print."""
-
-    def run(source: str) -> list[str]:
-        end = "\nif __name__ == '__main__':\n    parent()\n"
-        done = script(BEGIN + textwrap.dedent(source) + end)
-        assert (done.returncode, done.stderr) == (0, ""), done.stderr
-        return done.stdout.splitlines()
-
-    return run
 
 
 def test_a_buffer_is_the_same_memory(two):
@@ -469,32 +422,28 @@ def test_threads_share_and_close(device):
     assert failed == []
 
 
-def test_a_device_that_is_not_there(script):
-    done = script(
-        BEGIN
-        + textwrap.dedent(
-            """
-            def child(pipe):
-                raises(ValueError, "no device here has the UUID", pipe.recv)
-                raises(ValueError, "no device here has the UUID", pipe.recv)
-                pipe.send("refused")
+def test_a_device_that_is_not_there(two_processes):
+    assert two_processes(
+        """
+        def child(pipe):
+            raises(ValueError, "no device here has the UUID", pipe.recv)
+            raises(ValueError, "no device here has the UUID", pipe.recv)
+            pipe.send("refused")
 
-            if __name__ == "__main__":
-                device = cu.Device(1)
-                pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
-                event = device.create_event(ipc_enabled=True)
-                os.environ["CUDAGO_SIM"] = "devices=1"
-                process, pipe = main(child)
-                pipe.send(pool)
-                pipe.send(event)
-                print(pipe.recv())
-                process.join()
-            """
-        ),
+        def parent():
+            device = cu.Device(1)
+            pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
+            event = device.create_event(ipc_enabled=True)
+            os.environ["CUDAGO_SIM"] = "devices=1"
+            process, pipe = main(child)
+            pipe.send(pool)
+            pipe.send(event)
+            print(pipe.recv())
+            process.join()
+        """,
         CUDAGO_DRIVER="sim",
         CUDAGO_SIM="devices=2",
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "refused\n", "")
+    ) == ["refused"]
 
 
 def test_what_is_not_shared(device, stream, pinned):

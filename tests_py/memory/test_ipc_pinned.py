@@ -4,61 +4,16 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import numpy as np
 import pytest
 
 import cudago as cu
 
-BEGIN = """
-import multiprocessing as mp, os
-import numpy as np
-import cudago as cu
-from cudago.testing import settle
 
-def main(target, *more):
-    mp.set_start_method("spawn")
-    ask, answer = mp.Pipe()
-    process = mp.Process(target=target, args=(answer, *more))
-    process.start()
-    answer.close()
-    return process, ask
-
-def shared():
-    device = cu.Device()
-    stream = device.create_stream()
-    pool = cu.PinnedMemoryResource(pool=cu.PoolOptions(ipc_enabled=True))
-    buffer = pool.allocate(4096, stream=stream)
-    stream.sync()
-    np.frombuffer(buffer, "i4")[:] = 5
-    return device, stream, pool, buffer
-
-def raises(kind, text, call):
-    try:
-        call()
-    except kind as e:
-        assert text in str(e), e
-    else:
-        raise AssertionError(f"no {kind.__name__}: {text}")
-"""
-
-
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def has_pools(driver, device):
     if not device.properties.host_numa_memory_pools_supported:
         pytest.skip("the device has no pools of host memory on a NUMA node")
-
-
-@pytest.fixture
-def two(has_pools, script):
-    def run(source: str) -> list[str]:
-        end = "\nif __name__ == '__main__':\n    parent()\n"
-        done = script(BEGIN + textwrap.dedent(source) + end)
-        assert (done.returncode, done.stderr) == (0, ""), done.stderr
-        return done.stdout.splitlines()
-
-    return run
 
 
 def test_a_buffer_is_the_same_memory(two):
@@ -83,7 +38,7 @@ def test_a_buffer_is_the_same_memory(two):
             pipe.send("filled")
 
         def parent():
-            device, stream, pool, buffer = shared()
+            device, stream, pool, buffer = shared(cu.PinnedMemoryResource)
             process, pipe = main(child, buffer, buffer[16:32], pool)
             assert pipe.recv() == "filled"
             process.join()
@@ -117,7 +72,7 @@ def test_memory_is_freed_after_who_imported_it(two):
             pipe.recv()
 
         def parent():
-            device, stream, pool, buffer = shared()
+            device, stream, pool, buffer = shared(cu.PinnedMemoryResource)
             process, pipe = main(child, buffer)
             pipe.recv()
             buffer.close()
@@ -173,7 +128,7 @@ def test_by_handle_and_descriptor(two):
             pipe.send("imported")
 
         def parent():
-            device, stream, pool, buffer = shared()
+            device, stream, pool, buffer = shared(cu.PinnedMemoryResource)
             process, pipe = main(child, pool.get_allocation_handle(), buffer.ipc_descriptor)
             pipe.recv()
             process.join()
@@ -182,7 +137,7 @@ def test_by_handle_and_descriptor(two):
     ) == ["True", "0"]
 
 
-def test_what_is_not_shared(has_pools, device, stream):
+def test_what_is_not_shared(device, stream):
     with cu.PinnedMemoryResource(pool=cu.PoolOptions()) as pool:
         assert not pool.is_ipc_enabled and not pool.is_imported
         with pytest.raises(ValueError, match="created without ipc_enabled"):
@@ -198,7 +153,7 @@ def test_what_is_not_shared(has_pools, device, stream):
         cu.ManagedMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
 
 
-def test_options_say_so(has_pools, device, stream):
+def test_options_say_so(device, stream):
     options = cu.PoolOptions(ipc_enabled=True)
     node = max(0, device.properties.host_numa_id)
     for numa in None, node:
