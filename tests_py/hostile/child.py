@@ -20,6 +20,7 @@ from typing import IO, Any
 import cudago as cu
 
 from . import order, together
+from .actions import disarm
 from .cases import UNFIT, Seen, Unit, choices, find, play, wrong
 from .forms import Trap
 from .world import Canary, World, changes, live
@@ -89,6 +90,7 @@ class Child:
         if trap.armed:  # it acts when it dies, perhaps only now
             cu.live_objects()
             seen.points, seen.sprung, trap.armed = list(trap.log), trap.sprung, False
+            disarm()  # the handler of an alarm that was set only now holds the world
         del world
         cu.Device().memory_resource = self.default_resource
         outcome = "raised" if raised else "right"
