@@ -402,6 +402,7 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *const *args, Py_ssize_t n); /* args: config, kernel, arguments */
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);

@@ -117,7 +117,7 @@ PyObject *cudago_set_slot(PyObject *module, PyObject *cls) {
 QUIET int cudago_is_slot(PyObject *o) { return Py_TYPE(o) == slot_class; }
 static int has_slot(PyObject *const *args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; i++)
-        if (cudago_is_slot(args[i])) return 1;
+        if (Py_TYPE(args[i]) == slot_class) return 1;
     return 0;
 }
 
