@@ -99,7 +99,7 @@ static int update_placed(ExecNodeObject *self, PyObject *places) {
 /* update(config, kernel, *args) */
 static int update_launch(ExecNodeObject *self, PyObject *const *args, Py_ssize_t n) {
     if (!cudago_is(args[0], CLS_CONFIG) || !cudago_is(args[1], CLS_KERNEL)) return 0;
-    PyObject *r = cudago_update_launch(self->exec, self->number, args, n);
+    PyObject *r = cudago_update_launch(self->exec, self->number, args[0], args[1], args + 2, n - 2);
     Py_XDECREF(r);
     return r ? 1 : -1;
 }

@@ -89,13 +89,7 @@ static QUIET void set_sides(cudago_owned *w, OperandObject *const *o) {
 }
 
 static QUIET int32_t call_memcpy(const cudago_exec *x, const cudago_owned *w) {
-    CUDA_MEMCPY3D p = {.SrcPitch = w->size, .DstPitch = w->size, .SrcHeight = 1, .DstHeight = 1, .WidthInBytes = w->size, .Height = 1, .Depth = 1};
-    p.SrcMemoryType = w->src_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
-    p.DstMemoryType = w->dst_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
-    if (w->src_host) p.SrcHost = (uintptr_t)w->src;
-    else p.SrcDevice = w->src;
-    if (w->dst_host) p.DstHost = (uintptr_t)w->dst;
-    else p.DstDevice = w->dst;
+    CUDA_MEMCPY3D p = cudago_memcpy_params(w->dst, w->dst_host, w->src, w->src_host, w->size);
     int pushed;
     int32_t r = cudago_ctx_enter(x->ctx, &pushed);
     if (!r) r = cu.cuGraphExecMemcpyNodeSetParams(x->h, w->def, &p, x->ctx);
