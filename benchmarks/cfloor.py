@@ -19,6 +19,7 @@ from pathlib import Path
 import operations as op
 from measure import BATCH, Case
 
+_UPDATES = (op.BIND, op.UPDATE, op.UPDATE_NAMED, op.UPDATE_ALL)
 _U, _H, _PTR = c.c_uint, c.c_void_p, c.c_uint64
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _UNIFIED = 4  # CU_MEMORYTYPE_UNIFIED
@@ -197,8 +198,9 @@ class Floor:
             self._launch_kernel(),
             *(self._launch_graph(op.GRAPH[nodes], nodes) for nodes in op.GRAPH),
             self._add_node(),
+            self._add_copy(),
             self._build(),
-            *(self._update_kernel(operation) for operation in (op.BIND, op.UPDATE)),
+            *(self._update_kernel(operation) for operation in _UPDATES),
             self._update_memcpy(),
             *(self._launch_graph(operation, 1) for operation in (op.BOUND, op.REPLAY)),
             self._alloc(),
@@ -237,7 +239,7 @@ class Floor:
         function = "cuGraphExecKernelNodeSetParams_v2"
         return self._case(operation, BATCH, "update_kernel_node", (function,), *args)
 
-    def _update_memcpy(self) -> Case:
+    def _copy_params(self) -> _MemcpyParams:
         """Copy between device memory, as the driver is told by cudago: by unified addresses."""
         size = op.COPY_SIZE
         src, dst = (
@@ -246,10 +248,17 @@ class Floor:
         )
         params = _MemcpyParams(src, dst, size, 1, 1)
         self._keep.append(params)
+        return params
+
+    def _copy_graph(self, params: _MemcpyParams) -> tuple[c.c_void_p, c.c_void_p]:
+        """Return a graph of one copy, and its node."""
         graph = self._new("cuGraphCreate", _U(0))
-        node = self._new(
-            "cuGraphAddMemcpyNode", graph, None, c.c_size_t(0), c.byref(params), self._context
-        )
+        add = "cuGraphAddMemcpyNode"
+        return graph, self._new(add, graph, None, c.c_size_t(0), c.byref(params), self._context)
+
+    def _update_memcpy(self) -> Case:
+        params = self._copy_params()
+        graph, node = self._copy_graph(params)
         args = (self._instantiate(graph), node, c.byref(params), self._context)
         function = "cuGraphExecMemcpyNodeSetParams"
         return self._case(op.BIND_COPY, BATCH, "update_memcpy_node", (function,), *args)
@@ -283,6 +292,19 @@ class Floor:
                 self._call("cuGraphDestroy", graph)
 
         return Case(op.ADD_NODE, "C floor", batch, self.settle, op.NODES_PER_BATCH)
+
+    def _add_copy(self) -> Case:
+        params, function = self._copy_params(), ("cuGraphAddMemcpyNode",)
+
+        def batch() -> float:
+            graph, first = self._copy_graph(params)
+            args = (graph, first, c.byref(params), self._context)
+            try:
+                return self._loop("add_memcpy_node", function, op.NODES_PER_BATCH, *args)
+            finally:
+                self._call("cuGraphDestroy", graph)
+
+        return Case(op.ADD_COPY, "C floor", batch, self.settle, op.NODES_PER_BATCH)
 
     def _alloc(self) -> Case:
         functions = ("cuMemAllocAsync", "cuMemFreeAsync")

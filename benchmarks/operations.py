@@ -9,9 +9,12 @@ GRAPH = {
     100: "launch a graph, 100 nodes",
 }
 ADD_NODE = "add a kernel node"
+ADD_COPY = "add a copy node"
 BIND = "bind a slot of an executable"
 BIND_COPY = "bind a slot of a copy"
 UPDATE = "update an argument of a kernel in an executable"
+UPDATE_NAMED = "the same by keyword"
+UPDATE_ALL = "update all of a kernel in an executable"
 BOUND = "call a bound launch"
 REPLAY = "replay a function that is a graph"
 BUILD = "build, instantiate and drop a graph, per node of 10,000"
@@ -32,10 +35,13 @@ ALL = (
     LAUNCH,
     *GRAPH.values(),
     ADD_NODE,
+    ADD_COPY,
     BUILD,
     BIND,
     BIND_COPY,
     UPDATE,
+    UPDATE_NAMED,
+    UPDATE_ALL,
     BOUND,
     REPLAY,
     ALLOC,

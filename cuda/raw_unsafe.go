@@ -39,6 +39,15 @@ func (d *Driver) RawGraphAddKernelNode(node *uintptr, g uintptr, deps []uintptr,
 	return int32(r)
 }
 
+// RawGraphAddMemcpyNode is cuGraphAddMemcpyNode, which stores the new node in
+// node. params is a *CUDA_MEMCPY3D.
+func (d *Driver) RawGraphAddMemcpyNode(node *uintptr, g uintptr, deps []uintptr, params unsafe.Pointer, ctx uintptr) int32 {
+	before := unsafe.Slice((*driver.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(deps))), len(deps))
+	n, r := d.api.CuGraphAddMemcpyNode(driver.CUgraph(g), before, (*driver.CUDA_MEMCPY3D)(params), driver.CUcontext(ctx))
+	*node = uintptr(n)
+	return int32(r)
+}
+
 // RawGraphExecKernelNodeSetParams is cuGraphExecKernelNodeSetParams. params is a
 // *CUDA_KERNEL_NODE_PARAMS.
 func (d *Driver) RawGraphExecKernelNodeSetParams(x, node uintptr, params unsafe.Pointer) int32 {

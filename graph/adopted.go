@@ -5,24 +5,26 @@ package graph
 
 import "github.com/cudago/cudago/cuda"
 
-// An AddedKernel is a kernel node that the caller has added to the driver's
-// graph itself, without attributes and without a name.
-type AddedKernel struct {
+// An Added node is one that the caller has added to the driver's graph itself,
+// without a name; a kernel node without attributes.
+type Added struct {
 	Handle cuda.NodeHandle
+	Kind   cuda.NodeType
 	// After is the index of the node that it waits for, or negative.
-	After    int
-	Params   cuda.KernelNodeParams
+	After int
+	// Params are those that [Node.Params] returns.
+	Params   any
 	Operands []Operand
 }
 
 // Adopt enters nodes that the caller has added to g.Handle by calls of its own,
-// in that order, and returns nodes with them behind. It takes over the operands,
-// of which one is named "kernel", and does not report them to OnBundle: the
+// in that order, and returns nodes with them behind. It takes over the operands, of
+// which one of a kernel node is named "kernel", and does not report them to OnBundle: the
 // caller knows them. It makes no driver call, and cannot fail.
 //
 // Preconditions: nodes are those of g, by index; g is open and no body. The
 // caller has kept other calls on g out since it added the first of these.
-func (g *Graph) Adopt(nodes []*Node, list []AddedKernel) []*Node {
+func (g *Graph) Adopt(nodes []*Node, list []Added) []*Node {
 	made, bundles, deps := make([]Node, len(list)), make([]bundle, len(list)), make([]*Node, len(list))
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
@@ -30,15 +32,12 @@ func (g *Graph) Adopt(nodes []*Node, list []AddedKernel) []*Node {
 		a, n, b := &list[i], &made[i], &bundles[i]
 		b.operands = a.Operands
 		b.holders.Store(1)
-		n.g, n.handle, n.kind, n.bundle = g, a.Handle, cuda.KernelNode, b
-		n.name, _ = g.nameFor(cuda.KernelNode, "")
+		n.g, n.handle, n.kind, n.params, n.bundle = g, a.Handle, a.Kind, a.Params, b
+		n.name, _ = g.nameFor(a.Kind, "")
 		n.deps = deps[i:i:i]
 		if a.After >= 0 {
 			deps[i] = nodes[a.After]
 			n.deps = deps[i : i+1 : i+1]
-		}
-		if a.Params.Kernel != nil {
-			n.params = keepKernel(a.Params)
 		}
 		g.commit(n)
 		n.link()

@@ -12,11 +12,11 @@ import (
 )
 
 // addAside adds a kernel node by calls of the test's own.
-func addAside(t *testing.T, g *Graph, k *cuda.Kernel, at uint64, v uint32, after int, deps []cuda.NodeHandle, ops []Operand) AddedKernel {
+func addAside(t *testing.T, g *Graph, k *cuda.Kernel, at uint64, v uint32, after int, deps []cuda.NodeHandle, ops []Operand) Added {
 	p := putParams(t, k, at, v)
 	h, err := g.Context().AddKernelNode(g.Handle(), deps, nil, &p)
 	require.NoError(t, err)
-	return AddedKernel{Handle: h, After: after, Params: p, Operands: ops}
+	return Added{Handle: h, Kind: cuda.KernelNode, After: after, Params: keepKernel(p), Operands: ops}
 }
 
 func TestAdoptedNodesAreLikeOthers(t *testing.T) {
@@ -32,8 +32,8 @@ func TestAdoptedNodesAreLikeOthers(t *testing.T) {
 	first := addAside(t, g, k, b[0].Ptr(), 1, 0, []cuda.NodeHandle{root.Handle()}, operands(ops[0], ops[1]))
 	second := addAside(t, g, k, b[0].Ptr(), 2, 1, []cuda.NodeHandle{first.Handle}, operands(ops[2]))
 	alone := addAside(t, g, k, b[0].Ptr()+4, 3, -1, nil, operands(ops[3]))
-	alone.Params.Kernel = nil // unknown parameters
-	nodes = g.Adopt(nodes, []AddedKernel{first, second, alone})
+	alone.Params = nil // unknown
+	nodes = g.Adopt(nodes, []Added{first, second, alone})
 
 	require.Equal(t, g.Nodes(), nodes)
 	require.Equal(t, []Edge{{From: nodes[0], To: nodes[1]}, {From: nodes[1], To: nodes[2]}}, g.Edges())

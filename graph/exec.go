@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/cudago/cudago/cuda"
@@ -61,9 +62,11 @@ type Exec struct {
 	o      ExecOptions
 	watch  watcher
 	reaper *finalize.Reaper
-	nodes  []*ExecNode          // immutable
-	edited bool                 // immutable; of the graph, when x was made
-	byName map[string]*ExecNode // immutable
+	nodes  []*ExecNode // immutable
+	edited bool        // immutable; of the graph, when x was made
+	// byName is immutable. Most executables are never asked for a node, so the
+	// first who asks waits for the table.
+	byName func() map[string]*ExecNode
 
 	// gate keeps updates and Close apart from launches, and launching keeps
 	// launches apart from each other: the driver does neither. A launch can
@@ -136,8 +139,8 @@ func (g *Graph) sendNames() {
 func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	x := &Exec{
 		h: g.h, source: g, handle: handle, o: o, watch: o.OnBundle, reaper: o.Reaper,
-		byName: make(map[string]*ExecNode, len(g.all())),
 	}
+	x.byName = sync.OnceValue(x.nameNodes)
 	if x.reaper == nil {
 		x.reaper = Reaper()
 	}
@@ -158,19 +161,29 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 //
 // Preconditions: g.h.mu is held.
 func (x *Exec) addNodes(g *Graph, prefix string) {
-	for _, n := range g.all() {
-		e := &ExecNode{
+	made := make([]ExecNode, len(g.all())) // they live as long as x
+	x.nodes = slices.Grow(x.nodes, len(made))
+	for i, n := range g.all() {
+		e := &made[i]
+		*e = ExecNode{
 			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps, data: n.data,
 			params: n.params, bundle: n.bundle.retain(), version: n.version,
 		}
 		x.nodes = append(x.nodes, e)
-		x.byName[e.name] = e
 		if n.child != nil {
 			n.child.eachBundle(e.name+"/", x.hold)
 			continue
 		}
 		n.eachInner(prefix, func(prefix string, body *Graph) { x.addNodes(body, prefix) })
 	}
+}
+
+func (x *Exec) nameNodes() map[string]*ExecNode {
+	named := make(map[string]*ExecNode, len(x.nodes))
+	for _, n := range x.nodes {
+		named[n.name] = n
+	}
+	return named
 }
 
 func (x *Exec) hold(path string, b *bundle) {
@@ -207,7 +220,7 @@ func (x *Exec) Busy() bool { return x.h.busy.Load() > 0 || x.gate.busy() }
 func (x *Exec) Nodes() []*ExecNode { return append([]*ExecNode(nil), x.nodes...) }
 
 // Node returns the node with the given name, or nil.
-func (x *Exec) Node(name string) *ExecNode { return x.byName[name] }
+func (x *Exec) Node(name string) *ExecNode { return x.byName()[name] }
 
 // Retained returns what the next launch of x keeps alive.
 func (x *Exec) Retained() []Retained {

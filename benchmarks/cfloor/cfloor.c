@@ -55,6 +55,14 @@ int64_t add_kernel_node(
 	LOOP((previous = node, cuGraphAddKernelNode(&node, graph, &previous, 1, params)));
 }
 
+int64_t add_memcpy_node(
+	CUresult (*cuGraphAddMemcpyNode)(handle *, handle, const handle *, size_t, const void *, handle),
+	int64_t calls, handle graph, handle previous, const void *params, handle context)
+{
+	handle node = previous;
+	LOOP((previous = node, cuGraphAddMemcpyNode(&node, graph, &previous, 1, params, context)));
+}
+
 int64_t alloc_and_free(
 	CUresult (*cuMemAllocAsync)(CUdeviceptr *, size_t, handle), CUresult (*cuMemFreeAsync)(CUdeviceptr, handle),
 	int64_t calls, size_t size, handle stream)

@@ -49,6 +49,14 @@ func cudagoRawGraphAddKernelNode(node *C.CUgraphNode, g C.CUgraph, deps *C.CUgra
 		unsafe.Slice((*uintptr)(unsafe.Pointer(deps)), int(n)), unsafe.Pointer(params)))
 }
 
+//export cudagoRawGraphAddMemcpyNode
+func cudagoRawGraphAddMemcpyNode(node *C.CUgraphNode, g C.CUgraph, deps *C.CUgraphNode, n C.size_t, params *C.CUDA_MEMCPY3D,
+	ctx C.CUcontext) (r C.CUresult) {
+	defer recoverRaw(&r)
+	return C.CUresult(Driver.Load().RawGraphAddMemcpyNode((*uintptr)(unsafe.Pointer(node)), uintptr(g),
+		unsafe.Slice((*uintptr)(unsafe.Pointer(deps)), int(n)), unsafe.Pointer(params), uintptr(ctx)))
+}
+
 //export cudagoRawGraphExecKernelNodeSetParams
 func cudagoRawGraphExecKernelNodeSetParams(x C.CUgraphExec, node C.CUgraphNode, params *C.CUDA_KERNEL_NODE_PARAMS) (r C.CUresult) {
 	defer recoverRaw(&r)

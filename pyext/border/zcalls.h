@@ -25,6 +25,7 @@ typedef struct {
     CUresult (*cuMemcpyAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
     CUresult (*cuLaunchKernelEx)(CUlaunchConfig *, CUfunction, void **, void **);
     CUresult (*cuGraphAddKernelNode)(CUgraphNode *, CUgraph, CUgraphNode *, size_t, CUDA_KERNEL_NODE_PARAMS *);
+    CUresult (*cuGraphAddMemcpyNode)(CUgraphNode *, CUgraph, CUgraphNode *, size_t, CUDA_MEMCPY3D *, CUcontext);
     CUresult (*cuGraphLaunch)(CUgraphExec, CUstream);
     CUresult (*cuGraphExecKernelNodeSetParams)(CUgraphExec, CUgraphNode, CUDA_KERNEL_NODE_PARAMS *);
     CUresult (*cuGraphExecMemcpyNodeSetParams)(CUgraphExec, CUgraphNode, CUDA_MEMCPY3D *, CUcontext);
@@ -45,6 +46,7 @@ typedef struct {
     X(cuMemcpyAsync, cudagoRawMemcpyAsync) \
     X(cuLaunchKernelEx, cudagoRawLaunchKernelEx) \
     X(cuGraphAddKernelNode, cudagoRawGraphAddKernelNode) \
+    X(cuGraphAddMemcpyNode, cudagoRawGraphAddMemcpyNode) \
     X(cuGraphLaunch, cudagoRawGraphLaunch) \
     X(cuGraphExecKernelNodeSetParams, cudagoRawGraphExecKernelNodeSetParams) \
     X(cuGraphExecMemcpyNodeSetParams, cudagoRawGraphExecMemcpyNodeSetParams)

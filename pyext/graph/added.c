@@ -6,10 +6,10 @@
 
 #include "_cgo_export.h"
 
-/* Kernel nodes that C adds. Going through Go would cost more than the driver call: so C makes the call, and writes down
- * for Go what it has added. What a node uses is held from before the call: its refs are counted, and are the graph's from
- * then on, wherever they are written down; the record is the last of them (cudago_refs_of). The collector is shown them at
- * once. */
+/* Kernels and copies that C adds to graphs. Going through Go would cost more than the driver call: so C makes the call, and
+ * writes down for Go what it has added. What a node uses is held from before the call: its refs are counted, and are the
+ * graph's from then on, wherever they are written down; a kernel's record is the last of them (cudago_refs_of). The
+ * collector sees them at once. */
 
 static QUIET int has_room(void **list, size_t *cap, size_t need, size_t item) {
     if (need <= *cap) return 1;
@@ -37,8 +37,22 @@ void cudago_nodes_free(cudago_nodes *s) {
     free(s->uses);
     free(s);
 }
-void cudago_nodes_taken(cudago_nodes *s) {
-    s->n_added = s->n_uses = 0;
+/* A held list that cannot grow hides the object from the collector, which at worst leaks a cycle. */
+static QUIET void enter(cudago_held *h, PyObject *object) {
+    if (h->n < h->cap || !cudago_held_grow(h)) h->v[h->n++] = object;
+}
+QUIET void cudago_nodes_show(cudago_nodes *s, cudago_held *h) {
+    if (!s || !h || s->n_shown == s->n_uses) return;
+    h->changed = 1;
+    while (s->n_shown < s->n_uses) enter(h, s->uses[s->n_shown++]);
+}
+int cudago_nodes_traverse(cudago_nodes *s, visitproc visit, void *arg) {
+    for (size_t i = s ? s->n_shown : 0; s && !cudago_unusable && i < s->n_uses; i++) Py_VISIT(s->uses[i]); /* at exit Go has freed it */
+    return 0;
+}
+QUIET void cudago_nodes_taken(cudago_nodes *s, cudago_held *h) {
+    cudago_nodes_show(s, h);
+    s->n_added = s->n_uses = s->n_shown = 0;
     if (s->cap_added <= 64) return; /* the room that is kept for the next */
     free(s->added);
     free(s->uses);
@@ -65,7 +79,7 @@ static QUIET int knows(const cudago_nodes *s, const cudago_place *p) {
 
 QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c) {
     cudago_nodes *s = g->nodes;
-    if (!s || s->through_go || p->name_len || cudago_has_attributes(c) || !knows(s, p) || cudago_uses_capture(refs, n)) return 0;
+    if (!s || s->through_go || p->name_len || (c && cudago_has_attributes(c)) || !knows(s, p) || cudago_uses_capture(refs, n)) return 0;
     return !cudago_nodes_reserve(s, (size_t)n);
 }
 
@@ -83,47 +97,59 @@ QUIET CUDA_KERNEL_NODE_PARAMS cudago_node_params(const cudago_kernel *k, void **
 
 QUIET PyObject *cudago_last_record(const GraphObject *g) {
     const cudago_nodes *s = g->nodes;
-    return s && s->n_uses ? NEW_REF(s->uses[s->n_uses - 1].object) : NULL;
+    return s && s->n_added && s->added[s->n_added - 1].config ? NEW_REF(s->uses[s->n_uses - 1]) : NULL;
 }
 
-static QUIET int32_t call_driver(const GraphObject *g, const cudago_place *p, const cudago_kernel *k, void **params,
-                                 const ConfigObject *c, uintptr_t *node) {
-    cudago_nodes *s = g->nodes;
-    CUDA_KERNEL_NODE_PARAMS what = cudago_node_params(k, params, c);
-    CUgraphNode before = p->n ? s->handles[(uint32_t)p->v[0]] : 0, made = 0;
-    int pushed;
-    int32_t r = cudago_ctx_enter(g->ctx, &pushed);
-    if (!r) r = cu.cuGraphAddKernelNode(&made, s->h, p->n ? &before : NULL, (size_t)p->n, &what);
-    cudago_ctx_leave(pushed);
-    *node = made;
-    return r;
+/* What the new node waits for, as the driver is told: at is where that is put. */
+static QUIET CUgraphNode *before(const GraphObject *g, const cudago_place *p, CUgraphNode *at) {
+    if (!p->n) return NULL;
+    *at = g->nodes->handles[(uint32_t)p->v[0]];
+    return at;
 }
 
-static int refused(const GraphObject *g, cudago_ref *refs, int n, int32_t code) {
+static int refused(const GraphObject *g, char *call, cudago_ref *refs, int n, int32_t code) {
     cudago_refs_drop(refs, n);
     cudago_status st = {0};
-    cudagoDetailError("cuGraphAddKernelNode", code, g->device, "", &st);
+    cudagoDetailError(call, code, g->device, "", &st);
     return cudago_raise(&st);
 }
 
-/* A held list that cannot grow hides the object from the collector, which at worst leaks a cycle. */
 QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n) {
     h->changed = 1;
-    for (int i = 0; i < n; i++)
-        if (h->n < h->cap || !cudago_held_grow(h)) h->v[h->n++] = (PyObject *)refs[i].object;
+    for (int i = 0; i < n; i++) enter(h, (PyObject *)refs[i].object);
+}
+
+/* Writes a node down, for which there is room, and returns its number. */
+static QUIET uint64_t note(cudago_nodes *s, CUgraphNode node, const cudago_place *p, const cudago_kernel *k, const ConfigObject *c,
+                           const cudago_ref *refs, int n) {
+    s->added[s->n_added++] = (cudago_added){.config = c, .k = k, .after = p->n ? (int32_t)p->v[0] : -1, .n_uses = n};
+    for (int i = 0; i < n; i++) s->uses[s->n_uses++] = (PyObject *)refs[i].object;
+    s->handles[s->n] = node;
+    return s->id << 32 | s->n++;
 }
 
 QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
                                   int n, const ConfigObject *c) {
     GraphObject *g = (GraphObject *)self->graph;
-    cudago_nodes *s = g->nodes;
-    uintptr_t node;
-    int32_t r = call_driver(g, p, k, params, c, &node);
-    if (r) return refused(g, refs, n, r), NULL;
-    s->added[s->n_added++] = (cudago_added){.config = c, .k = k, .after = p->n ? (int32_t)p->v[0] : -1, .n_uses = n};
-    for (int i = 0; i < n; i++) s->uses[s->n_uses++] = (cudago_added_use){(PyObject *)refs[i].object, refs[i].role};
-    cudago_held_show(g->held, refs, n);
-    self->number = s->id << 32 | s->n;
-    s->handles[s->n++] = node;
+    CUDA_KERNEL_NODE_PARAMS what = cudago_node_params(k, params, c);
+    CUgraphNode node = 0, at;
+    int pushed;
+    int32_t r = cudago_ctx_enter(g->ctx, &pushed);
+    if (!r) r = cu.cuGraphAddKernelNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what);
+    cudago_ctx_leave(pushed);
+    if (r) return refused(g, "cuGraphAddKernelNode", refs, n, r), NULL;
+    self->number = note(g->nodes, node, p, k, c, refs, n);
     return NEW_REF(self);
+}
+
+QUIET uint64_t cudago_add_memcpy(GraphObject *g, const cudago_place *p, const OperandObject *dst, const OperandObject *src,
+                                 cudago_ref *refs) {
+    CUDA_MEMCPY3D what = cudago_memcpy_params(dst->address, dst->host, src->address, src->host, dst->nbytes);
+    CUgraphNode node = 0, at;
+    int pushed;
+    int32_t r = cudago_ctx_enter(g->ctx, &pushed);
+    if (!r) r = cu.cuGraphAddMemcpyNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what, g->ctx);
+    cudago_ctx_leave(pushed);
+    if (r) return refused(g, "cuGraphAddMemcpyNode", refs, 2, r), 0;
+    return note(g->nodes, node, p, NULL, NULL, refs, 2);
 }

@@ -64,7 +64,7 @@ func (g *pyGraph) settle() {
 		g.nodes, uses = g.adoptBatch(added[:n], handles, uses), uses[countUses(added[:n]):]
 		added, handles = added[n:], handles[n:]
 	}
-	C.cudago_nodes_taken(s)
+	C.cudago_nodes_taken(s, g.holder.list)
 }
 
 func countUses(batch []C.cudago_added) (n int) {
@@ -76,37 +76,58 @@ func countUses(batch []C.cudago_added) (n int) {
 
 // adoptBatch enters nodes whose handles and operands come first among those
 // given.
-func (g *pyGraph) adoptBatch(batch []C.cudago_added, handles []C.uintptr_t, uses []C.cudago_added_use) []*graph.Node {
+func (g *pyGraph) adoptBatch(batch []C.cudago_added, handles []C.uintptr_t, uses []*C.PyObject) []*graph.Node {
 	count := countUses(batch)
 	held, own := make([]graph.Operand, count), make([]pyRef, count)
-	list := make([]graph.AddedKernel, len(batch))
-	at := 0
-	for i := range batch {
-		a := &batch[i]
-		n := int(a.n_uses)
-		for k := at; k < at+n; k++ {
-			own[k] = pyRef{object: uintptr(unsafe.Pointer(uses[k].object)), visible: 1} // C shows it to the collector already
-			held[k] = graph.Operand{
-				Name: roleName(int(uses[k].role)), Object: &own[k], NBytes: sizeOf(&uses[k]), Reason: reasons[C.REASON_KERNEL], Retainer: &own[k],
-			}
+	list := make([]graph.Added, len(batch))
+	for i, at := 0, 0; i < len(batch); i++ {
+		n := int(batch[i].n_uses)
+		mine := held[at : at+n : at+n]
+		for k := range mine {
+			own[at+k] = pyRef{object: uintptr(unsafe.Pointer(uses[at+k])), visible: 1} // the collector sees it already
+			mine[k] = graph.Operand{Object: &own[at+k], Retainer: &own[at+k]}
 		}
-		// The record among the operands holds the kernel, so it is there. If it
-		// were not, its parameters would be unknown.
-		params, _ := kernelParams(a.k.id, (*C.cudago_shape)(unsafe.Pointer(&a.config.grid)), nil)
-		list[i] = graph.AddedKernel{
-			Handle: cuda.NodeHandle(handles[i]), After: int(a.after), Params: params, Operands: held[at : at+n : at+n],
+		list[i] = graph.Added{Handle: cuda.NodeHandle(handles[i]), After: int(batch[i].after), Operands: mine}
+		if batch[i].config == nil {
+			describeCopy(&list[i], uses[at:at+n])
+		} else {
+			describeKernel(&list[i], &batch[i], uses[at:at+n])
 		}
 		at += n
 	}
 	return g.Adopt(g.nodes, list)
 }
 
-// sizeOf returns the size of the memory that a node uses; 0 of its record.
-func sizeOf(use *C.cudago_added_use) uint64 {
-	if use.role == C.ROLE_KERNEL {
-		return 0
+func operandOf(use *C.PyObject) *C.OperandObject { return (*C.OperandObject)(unsafe.Pointer(use)) }
+
+// describeKernel says what a kernel node uses: memory, and last its record.
+func describeKernel(n *graph.Added, a *C.cudago_added, uses []*C.PyObject) {
+	n.Kind = cuda.KernelNode
+	last := len(uses) - 1
+	for i, use := range uses[:last] {
+		o := &n.Operands[i]
+		o.Name, o.NBytes = parameterNames[operandOf(use).index], uint64(operandOf(use).nbytes)
+		o.Reason = reasons[C.REASON_KERNEL]
 	}
-	return uint64((*C.OperandObject)(unsafe.Pointer(use.object)).nbytes)
+	n.Operands[last].Name, n.Operands[last].Reason = roles[C.ROLE_KERNEL], reasons[C.REASON_KERNEL]
+	// The record holds the kernel, so it is there. If it were not, its parameters
+	// would be unknown.
+	if p, err := kernelParams(a.k.id, (*C.cudago_shape)(unsafe.Pointer(&a.config.grid)), nil); err == nil {
+		n.Params = p
+	}
+}
+
+// describeCopy says what a copy uses: its source and its destination.
+func describeCopy(n *graph.Added, uses []*C.PyObject) {
+	n.Kind = cuda.MemcpyNode
+	for i, use := range uses {
+		o := &n.Operands[i]
+		o.Name, o.NBytes, o.Reason = roles[int(C.ROLE_SRC)+i], uint64(operandOf(use).nbytes), reasons[C.REASON_MEMCPY]
+	}
+	src, dst := operandOf(uses[0]), operandOf(uses[1])
+	n.Params = cuda.MemcpyParams{
+		Dst: uint64(dst.address), Src: uint64(src.address), DstHost: dst.host != 0, SrcHost: src.host != 0, Size: uint64(dst.nbytes),
+	}
 }
 
 // note tells C of a node that was added here.

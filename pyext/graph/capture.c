@@ -9,24 +9,30 @@
 /* Operations on a stream that is capturing. Go makes the driver call, finds the node that it added, and gives the
  * node's operands to the captured graph. */
 
-QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason) {
+static inline QUIET void set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason) {
     *r = (cudago_ref){.object = (uintptr_t)NEW_REF(object), .nbytes = nbytes, .role = role, .reason = reason};
-    if (Py_TYPE(object) != cudago_cls[CLS_OPERAND]) return;
-    cudago_cell *cell = ((OperandObject *)object)->cell;
+}
+static inline QUIET void set_operand(cudago_ref *r, OperandObject *o, uint64_t nbytes, int role, int reason) {
+    cudago_cell *cell = o->cell;
+    set(r, (PyObject *)o, nbytes, role, reason);
     if (!cell) return;
     cell->flags |= CUDAGO_CELL_IN_GRAPH;
     if (cell->flags & CUDAGO_CELL_CAPTURED) r->memory = ((cudago_go_cell *)cell)->id;
+}
+QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason) {
+    if (Py_TYPE(object) == cudago_cls[CLS_OPERAND]) set_operand(r, (OperandObject *)object, nbytes, role, reason);
+    else set(r, object, nbytes, role, reason);
 }
 
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs) {
     int n = 0;
     for (Py_ssize_t i = 0, kept = p->keep ? PyList_Size(p->keep) : 0; i < kept; i++) {
         OperandObject *o = (OperandObject *)PyList_GetItem(p->keep, i);
-        cudago_ref_set(&refs[n++], (PyObject *)o, o->nbytes, ROLE_PARAMETER + o->index, REASON_KERNEL);
+        set_operand(&refs[n++], o, o->nbytes, ROLE_PARAMETER + o->index, REASON_KERNEL);
     }
     for (int i = 0; p->own && i < p->natives; i++)
-        cudago_ref_set(&refs[n++], (PyObject *)p->own[i], p->own[i]->nbytes, ROLE_PARAMETER + p->own[i]->index, REASON_KERNEL);
-    if (p->record) cudago_ref_set(&refs[n++], p->record, 0, ROLE_KERNEL, REASON_KERNEL); /* keeps the kernel */
+        set_operand(&refs[n++], p->own[i], p->own[i]->nbytes, ROLE_PARAMETER + p->own[i]->index, REASON_KERNEL);
+    if (p->record) set(&refs[n++], p->record, 0, ROLE_KERNEL, REASON_KERNEL); /* keeps the kernel */
     return n;
 }
 

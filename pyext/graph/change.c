@@ -55,7 +55,7 @@ static QUIET int32_t change_now(ExecObject *self, cudago_change *c, const cudago
     cudago_owned *w = cudago_owned_changeable(self->x, c->node, &record);
     if (!w || w->k != p->k || cudago_owned_lost(w) || are_lost(p)) return CUDAGO_NOT_CALLED; /* or another was here */
     cudago_ref refs[CUDAGO_MAX_CHANGES];
-    int n = cudago_refs_of(p, refs);
+    int n = cudago_packed_values(p) ? 0 : cudago_refs_of(p, refs);
     if (cudago_uses_capture(refs, n)) {
         memcpy(gone->few, refs, (size_t)n * sizeof *refs);
         gone->n = n;
@@ -65,7 +65,7 @@ static QUIET int32_t change_now(ExecObject *self, cudago_change *c, const cudago
 }
 
 static int with_packed(ExecObject *self, cudago_change *c, cudago_packing *p) {
-    if (cudago_pack_operands(p) || cudago_pack_now(p)) return -1;
+    if (!cudago_packed_values(p) && (cudago_pack_operands(p) || cudago_pack_now(p))) return -1;
     for (int i = 0; i < c->n; i++)
         if (!(c->items[i] = cudago_pack_recorded(p, c->which[i]))) return -1;
     cudago_exec *x = cudago_update_enter(self);

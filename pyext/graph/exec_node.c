@@ -96,8 +96,17 @@ static int update_placed(ExecNodeObject *self, PyObject *places) {
     return end_change(self, &c, simple);
 }
 
+/* update(config, kernel, *args) */
+static int update_launch(ExecNodeObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (!cudago_is(args[0], CLS_CONFIG) || !cudago_is(args[1], CLS_KERNEL)) return 0;
+    PyObject *r = cudago_update_launch(self->exec, self->number, args[0], args[1], args + 2, n - 2);
+    Py_XDECREF(r);
+    return r ? 1 : -1;
+}
+
 static int update(ExecNodeObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (self->what == IS_KERNEL && n == 1 && !names && PyDict_CheckExact(args[0])) return update_placed(self, args[0]);
+    if (self->what == IS_KERNEL && n > 1 && !names) return update_launch(self, args, n);
     if (n || !names || self->what == IS_OTHER) return 0;
     return self->what == IS_COPY ? update_copy(self, args, names) : update_named(self, args, names);
 }

@@ -114,7 +114,10 @@ static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long
     return instantiate_away(self->id, self->generation, self->of, e, flags);
 }
 
-static QUIET OperandObject *moved_now(GraphObject *self) { return cudago_held_moved(self->held); }
+static QUIET OperandObject *moved_now(GraphObject *self) {
+    if (cudago_operands_stored) cudago_nodes_show(self->nodes, self->held);
+    return cudago_held_moved(self->held);
+}
 
 /* _instantiate(flags): releases the GIL, because cuGraphInstantiate can wait for another thread's full launch queue. */
 static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
@@ -203,7 +206,9 @@ static int graph_traverse(GraphObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->owner);
     Py_VISIT(self->origin);
-    return self->exported ? 0 : cudago_held_traverse(self->held, visit, arg);
+    if (self->exported) return 0;
+    int r = cudago_nodes_traverse(self->nodes, visit, arg);
+    return r ? r : cudago_held_traverse(self->held, visit, arg);
 }
 static int graph_clear(GraphObject *self) {
     graph_release(self, 1);
@@ -219,6 +224,7 @@ static void graph_dealloc(GraphObject *self) {
 
 static PyMethodDef methods[] = {
     {"_add_memcpy", METHOD(cudago_graph_memcpy), METH_FASTCALL, NULL},
+    {"_memcpy", METHOD(cudago_graph_copy), METH_FASTCALL, NULL},
     {"_add_box", METHOD(cudago_graph_box), METH_FASTCALL, NULL},
     {"_add_memset", METHOD(cudago_graph_memset), METH_FASTCALL, NULL},
     {"_add_semaphore", METHOD(cudago_graph_semaphore), METH_FASTCALL, NULL},

@@ -91,23 +91,18 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_SEMAPHORE,
                      REASON_HANDLE };
 
-/* A kernel node that C has added to the driver's graph, and that Go does not know yet. This is small, because memory that is
- * new to a process costs more than all else that is done for a node. */
+/* A node that C has added to the driver's graph, and that Go does not know yet. This is small, because memory that is
+ * new to a process costs more than all else that is done for a node. What it uses are, of a kernel, the Operands of its
+ * parameters, and last its record; of a copy the Operands of its source and its destination. */
 typedef struct {
-    const ConfigObject *config; /* the record's */
+    const ConfigObject *config; /* the record's; NULL: it is a copy */
     const cudago_kernel *k;     /* of the record's kernel */
     int32_t after;              /* index of the node that it waits for; -1: none */
     int32_t n_uses;             /* they follow those of the node before it */
 } cudago_added;
-/* What such a node uses: the Operands of its parameters, and last its record. */
-typedef struct {
-    PyObject *object; /* counted */
-    int32_t role;
-} cudago_added_use;
 
-/* What C needs of a graph to add kernel nodes to it, and what it has added: the last of the nodes. Go makes it, and reads
- * the nodes before it does anything else with the graph (added.go): until then this holds what they use. Guarded by the
- * GIL. */
+/* What C needs of a graph to add nodes to it, and what it has added: the last of the nodes. Go makes it, and reads the nodes
+ * before it does anything else with the graph (added.go): until then this holds what they use. Guarded by the GIL. */
 typedef struct {
     uint64_t id;         /* the upper half of the nodes' numbers */
     uintptr_t h;         /* CUgraph */
@@ -117,14 +112,17 @@ typedef struct {
     size_t n_added, cap_added;
     cudago_added *added;
     size_t n_uses, cap_uses;
-    cudago_added_use *uses;
+    PyObject **uses; /* counted */
+    size_t n_shown;  /* so many of them are in the graph's cudago_held already */
 } cudago_nodes;
 /* Room for one more node, which uses n_uses; -1: out of memory. */
 QUIET int cudago_nodes_reserve(cudago_nodes *nodes, size_t n_uses);
+QUIET void cudago_nodes_show(cudago_nodes *nodes, cudago_held *held); /* enters what nodes use; nodes may be NULL */
+int cudago_nodes_traverse(cudago_nodes *nodes, visitproc visit, void *arg); /* what is not entered yet */
 /* For Go. */
 cudago_nodes *cudago_nodes_new(void);
 void cudago_nodes_free(cudago_nodes *nodes);
-void cudago_nodes_taken(cudago_nodes *nodes); /* Go has read what was added */
+QUIET void cudago_nodes_taken(cudago_nodes *nodes, cudago_held *held); /* Go has read what was added */
 
 typedef struct {
     PyObject_HEAD
@@ -192,19 +190,24 @@ PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t 
                              PyObject *names);
 PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
 
-/* added.c: adding a kernel node without Go. May that be done? Then there is room for it. */
+/* added.c: adding a node without Go. May that be done? Then there is room for it. c: of a kernel, else NULL. */
 QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c);
 QUIET int cudago_has_attributes(const ConfigObject *c);
 QUIET int cudago_uses_capture(const cudago_ref *refs, int n);
 QUIET CUDA_KERNEL_NODE_PARAMS cudago_node_params(const cudago_kernel *k, void **params, const ConfigObject *c);
-QUIET PyObject *cudago_last_record(const GraphObject *g); /* of the node that was added last, a new reference; NULL: Go has it */
+QUIET PyObject *cudago_last_record(const GraphObject *g); /* of the node that was added last, a new reference; NULL: Go has it, or it has none */
 QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n);
 /* Takes over the refs, and drops them if it fails. */
 QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
                                   int n, const ConfigObject *c);
+/* The node's number, or 0 with an exception. refs: src, dst. */
+QUIET uint64_t cudago_add_memcpy(GraphObject *g, const cudago_place *p, const OperandObject *dst, const OperandObject *src,
+                                 cudago_ref *refs);
 
 /* node.c, node_kernel.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_copy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_copy_node(GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n); /* after: as for cudago_launch_node */
 PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -295,6 +298,23 @@ static inline QUIET int cudago_exec_lost(const cudago_exec *x) { return cudago_l
 QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
 void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
+
+/* A copy of size bytes, as the driver is told. */
+static inline QUIET CUDA_MEMCPY3D cudago_memcpy_params(uint64_t dst, int32_t dst_host, uint64_t src, int32_t src_host, uint64_t size) {
+    return (CUDA_MEMCPY3D){.SrcMemoryType = src_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED,
+                           .SrcHost = src_host ? (uintptr_t)src : 0,
+                           .SrcDevice = src_host ? 0 : src,
+                           .SrcPitch = size,
+                           .SrcHeight = 1,
+                           .DstMemoryType = dst_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED,
+                           .DstHost = dst_host ? (uintptr_t)dst : 0,
+                           .DstDevice = dst_host ? 0 : dst,
+                           .DstPitch = size,
+                           .DstHeight = 1,
+                           .WidthInBytes = size,
+                           .Height = 1,
+                           .Depth = 1};
+}
 
 PyObject *cudago_exec_capture(ExecObject *self, PyObject *stream); /* embed.c */
 /* owned.c: a node of an executable that C updates. */
@@ -402,6 +422,7 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config, PyObject *kernel, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
@@ -421,6 +442,7 @@ typedef struct {
 } cudago_kernel_use;
 PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
                              PyObject *const *args, Py_ssize_t n, PyObject *like); /* like: see cudago_packing */
+Py_ssize_t cudago_read_arguments(PyObject *tuple, PyObject **items); /* borrowed, at most CUDAGO_MAX_PARAMS; -1 with an exception */
 PyObject *cudago_with_kernel_of(const cudago_kernel_use *use, void *at, int32_t device, PyObject *const *what); /* config, kernel, tuple */
 /* New references to the Operands of a packed launch, named "parameter 0" and so on, and to the kernel; returns how
  * many. */

@@ -53,18 +53,32 @@ int cudago_copies(int32_t device, OperandObject *o, const char *what) {
     return -1;
 }
 
-static QUIET PyObject *memcpy_now(GraphObject *self, cudago_place *p, OperandObject *dst, OperandObject *src) {
-    if (cudago_graph_open(self) || cudago_operand_now(dst) || cudago_operand_now(src)) return NULL;
+/* The node's number, or 0 with an exception. */
+static QUIET uint64_t memcpy_now(GraphObject *self, cudago_place *p, OperandObject *dst, OperandObject *src) {
+    if (cudago_graph_open(self) || cudago_operand_now(dst) || cudago_operand_now(src)) return 0;
     if (dst->nbytes != src->nbytes)
         return PyErr_Format(PyExc_ValueError, "dst has %llu bytes, src %llu: a copy needs the same size on both sides",
-                            (unsigned long long)dst->nbytes, (unsigned long long)src->nbytes);
+                            (unsigned long long)dst->nbytes, (unsigned long long)src->nbytes),
+               0;
     cudago_ref refs[2];
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
     cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
+    if (cudago_can_add(self, p, refs, 2, NULL)) return cudago_add_memcpy(self, p, dst, src, refs);
     uint64_t node = cudagoGraphMemcpy(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, src->address,
                                       dst->host, src->host, dst->nbytes, refs, &st);
-    return cudago_node_added(node, &st);
+    return st.kind ? (cudago_raise(&st), 0) : node;
+}
+
+static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyObject *from) {
+    OperandObject *dst = cudago_operand(to, OPERAND_WRITABLE, "dst"), *src = NULL;
+    uint64_t node = 0;
+    if (dst && (src = cudago_operand(from, 0, "src")) && !cudago_copies(self->device, dst, "dst") &&
+        !cudago_copies(self->device, src, "src") && !cudago_graph_ready(self))
+        node = memcpy_now(self, p, dst, src);
+    Py_XDECREF(dst);
+    Py_XDECREF(src);
+    return node;
 }
 
 /* _add_memcpy(deps, dst, src, name) */
@@ -72,14 +86,32 @@ PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
     CUDAGO_ENTER(NULL);
     PLACE(p);
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
-    OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst"), *src = NULL;
-    PyObject *r = NULL;
-    if (dst && (src = cudago_operand(args[2], 0, "src")) && !cudago_copies(self->device, dst, "dst") &&
-        !cudago_copies(self->device, src, "src") && !cudago_graph_ready(self))
-        r = memcpy_now(self, &p, dst, src);
-    Py_XDECREF(dst);
-    Py_XDECREF(src);
-    return r;
+    uint64_t node = add_memcpy(self, &p, args[1], args[2]);
+    return node ? PyLong_FromUnsignedLongLong(node) : NULL;
+}
+
+/* May it be a side of a copy of all its bytes in their order? */
+static QUIET int is_simple(PyObject *o) {
+    if (cudago_is_slot(o) || cudago_is(o, CLS_ARRAY)) return 0;
+    return !cudago_is_tensor(o) || ((TensorObject *)o)->flags & TENSOR_COMPACT;
+}
+
+PyObject *cudago_copy_node(GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n) {
+    PLACE(p);
+    p.n = after != NULL;
+    if (after) p.v[0] = *after;
+    if (n != 3) return PyErr_SetString(PyExc_TypeError, "_memcpy(dst, src, name)"), NULL;
+    if (!is_simple(args[0]) || !is_simple(args[1])) return NEW_REF(Py_None);
+    if (cudago_graph_open(graph) || cudago_read_name(args[2], &p)) return NULL;
+    NodeObject *node = cudago_node_new(graph);
+    if (node && !(node->number = add_memcpy(graph, &p, args[0], args[1]))) Py_CLEAR(node);
+    return (PyObject *)node;
+}
+
+/* _memcpy(dst, src, name): the new Node; None if that takes more than a copy of bytes, which is Python's affair. */
+PyObject *cudago_graph_copy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    return cudago_copy_node(self, NULL, args, n);
 }
 
 static QUIET PyObject *box_now(GraphObject *self, cudago_place *p, OperandObject *dst, OperandObject *src, const cudago_box *box) {

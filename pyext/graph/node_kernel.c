@@ -42,13 +42,17 @@ PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t dev
     return r;
 }
 
+Py_ssize_t cudago_read_arguments(PyObject *tuple, PyObject **items) {
+    Py_ssize_t n = PyTuple_Size(tuple);
+    if (n > CUDAGO_MAX_PARAMS) return PyErr_SetString(PyExc_TypeError, "too many arguments"), -1;
+    for (Py_ssize_t i = 0; i < n; i++) items[i] = PyTuple_GetItem(tuple, i);
+    return n;
+}
+
 PyObject *cudago_with_kernel_of(const cudago_kernel_use *use, void *at, int32_t device, PyObject *const *what) {
-    Py_ssize_t n = PyTuple_Size(what[2]);
-    if (n < 0) return NULL;
-    if (n > CUDAGO_MAX_PARAMS) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
     PyObject *items[CUDAGO_MAX_PARAMS];
-    for (Py_ssize_t i = 0; i < n; i++) items[i] = PyTuple_GetItem(what[2], i);
-    return cudago_with_kernel(use, at, device, what[0], what[1], items, n, NULL);
+    Py_ssize_t n = cudago_read_arguments(what[2], items);
+    return n < 0 ? NULL : cudago_with_kernel(use, at, device, what[0], what[1], items, n, NULL);
 }
 
 typedef struct {
@@ -117,7 +121,7 @@ PyObject *cudago_set_slot(PyObject *module, PyObject *cls) {
 QUIET int cudago_is_slot(PyObject *o) { return Py_TYPE(o) == slot_class; }
 static int has_slot(PyObject *const *args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; i++)
-        if (cudago_is_slot(args[i])) return 1;
+        if (Py_TYPE(args[i]) == slot_class) return 1;
     return 0;
 }
 

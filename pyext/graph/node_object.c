@@ -41,6 +41,12 @@ static PyObject *node_launch(NodeObject *self, PyObject *const *args, Py_ssize_t
     return cudago_launch_node((PyObject *)self, (GraphObject *)self->graph, &self->number, args, n, names);
 }
 
+/* _memcpy(dst, src, name): as Graph's */
+static PyObject *node_copy(NodeObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    return cudago_copy_node((GraphObject *)self->graph, &self->number, args, n);
+}
+
 static PyObject *node_graph(NodeObject *self, void *unused) {
     (void)unused;
     return NEW_REF(self->graph);
@@ -79,6 +85,7 @@ static void node_dealloc(NodeObject *self) {
 
 static PyMethodDef methods[] = {
     {"launch", METHOD(node_launch), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPH_LAUNCH},
+    {"_memcpy", METHOD(node_copy), METH_FASTCALL, NULL},
     {0},
 };
 static PyGetSetDef getset[] = {

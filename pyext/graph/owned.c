@@ -89,13 +89,7 @@ static QUIET void set_sides(cudago_owned *w, OperandObject *const *o) {
 }
 
 static QUIET int32_t call_memcpy(const cudago_exec *x, const cudago_owned *w) {
-    CUDA_MEMCPY3D p = {.SrcPitch = w->size, .DstPitch = w->size, .SrcHeight = 1, .DstHeight = 1, .WidthInBytes = w->size, .Height = 1, .Depth = 1};
-    p.SrcMemoryType = w->src_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
-    p.DstMemoryType = w->dst_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
-    if (w->src_host) p.SrcHost = (uintptr_t)w->src;
-    else p.SrcDevice = w->src;
-    if (w->dst_host) p.DstHost = (uintptr_t)w->dst;
-    else p.DstDevice = w->dst;
+    CUDA_MEMCPY3D p = cudago_memcpy_params(w->dst, w->dst_host, w->src, w->src_host, w->size);
     int pushed;
     int32_t r = cudago_ctx_enter(x->ctx, &pushed);
     if (!r) r = cu.cuGraphExecMemcpyNodeSetParams(x->h, w->def, &p, x->ctx);
@@ -117,19 +111,20 @@ static QUIET void exchange(ExecObject *self, cudago_owned *w, const cudago_ref *
 
 /* The CUresult. */
 QUIET int32_t cudago_owned_memcpy(ExecObject *self, cudago_owned *w, OperandObject *const *o, cudago_gone *gone) {
-    cudago_owned now = *w;
+    uint64_t dst = w->dst, src = w->src;
+    int32_t dst_host = w->dst_host, src_host = w->src_host;
     cudago_ref refs[2];
     int n = 0;
     for (int i = 0; i < 2; i++)
         if (o[i]) cudago_ref_set(&refs[n++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
-    set_sides(&now, o);
-    int32_t r = call_memcpy(self->x, &now);
+    set_sides(w, o);
+    int32_t r = call_memcpy(self->x, w);
     if (r) {
+        w->dst = dst, w->src = src, w->dst_host = dst_host, w->src_host = src_host;
         memcpy(gone->few, refs, sizeof refs);
         gone->n = n;
         return r;
     }
-    *w = now;
     for (int i = 0; i < n; i++) exchange(self, w, &refs[i], gone);
     let_go(self, gone);
     return 0;
@@ -210,15 +205,20 @@ QUIET int cudago_owned_lost(const cudago_owned *w) {
     return 0;
 }
 
+static inline QUIET void swap(uint8_t *a, uint8_t *b, size_t n) { /* n is a constant, 8 or less */
+    uint8_t was[8];
+    memcpy(was, a, n);
+    memcpy(a, b, n);
+    memcpy(b, was, n);
+}
 /* A second time undoes it. */
 static QUIET void swap_values(const cudago_owned *w, const cudago_change *c, const cudago_packing *p) {
     for (int i = 0; i < c->n; i++) {
         uint8_t *a = w->params[c->which[i]], *b = p->params[c->which[i]];
-        for (uint32_t size = w->k->params[c->which[i]].size; size; size--, a++, b++) {
-            uint8_t was = *a;
-            *a = *b;
-            *b = was;
-        }
+        uint32_t left = w->k->params[c->which[i]].size;
+        for (; left >= 8; left -= 8, a += 8, b += 8) swap(a, b, 8);
+        for (; left >= 4; left -= 4, a += 4, b += 4) swap(a, b, 4);
+        for (; left; left--, a++, b++) swap(a, b, 1);
     }
 }
 

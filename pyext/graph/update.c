@@ -205,17 +205,32 @@ static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cud
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 
+static QUIET PyObject *record_now(ExecObject *self, uint64_t node) {
+    return self->x ? cudago_owned_record(cudago_owned_find(self->x, node)) : NULL;
+}
+
+/* With the Operands of before where they will do. */
+PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config, PyObject *kernel, PyObject *const *args, Py_ssize_t n) {
+    static const cudago_kernel_use update = {enter_exec, kernel_now, leave_exec};
+    if (cudago_exec_open(self)) return NULL;
+    exec_node at = {.exec = self, .node = node, .x = NULL};
+    PyObject *like = record_now(self, node);
+    PyObject *r = cudago_with_kernel(&update, &at, self->device, config, kernel, args, n, like);
+    Py_XDECREF(like);
+    cudago_gone_drop(&at.gone);
+    if (r) cudago_drain_waiting();
+    if (r && CUDAGO_WATCH("updated_node", "(OK)", self, node)) Py_CLEAR(r);
+    return r;
+}
+
 /* _update_kernel(node, config, kernel, args) */
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    static const cudago_kernel_use update = {enter_exec, kernel_now, leave_exec};
-    exec_node at = {.exec = self, .x = NULL};
-    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
-    PyObject *r = cudago_with_kernel_of(&update, &at, self->device, args + 1);
-    cudago_gone_drop(&at.gone);
-    if (r) cudago_drain_waiting();
-    if (r && CUDAGO_WATCH("updated_node", "(OK)", self, at.node)) Py_CLEAR(r);
-    return r;
+    uint64_t node;
+    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    PyObject *items[CUDAGO_MAX_PARAMS];
+    Py_ssize_t count = cudago_read_arguments(args[3], items);
+    return count < 0 ? NULL : cudago_update_launch(self, node, args[1], args[2], items, count);
 }
 
 static QUIET int host_now(cudago_exec *x, uint64_t node, OperandObject *o, cudago_status *st) {

@@ -193,28 +193,26 @@ enum { CUDAGO_MAX_LENT = 64,
 
 /* pack.c: the arguments of a launch or a kernel node. First comes all that can run Python, then the addresses of our
  * own objects. */
-typedef struct {
+typedef struct { /* first what every call touches, then the lists, of which most calls touch only the start */
     KernelObject *kernel;
     cudago_kernel *k;
     PyObject *const *args;
     uint8_t *values;       /* k->size bytes, into which parameters are written */
-    void *params[CUDAGO_MAX_PARAMS];
     PyObject *keep;        /* list of Operands for what other libraries and the host own, or NULL */
     OperandObject **own;   /* Operands of our own objects, for a graph: one for each of native; NULL if not made */
-    OperandObject *few_own[CUDAGO_FEW_OWN];
     PyObject *like;        /* the record of another node of the same graph, whose Operands will do again, borrowed; or NULL */
     PyObject *record;      /* for a graph: a tuple of the kernel, the configuration, and for each argument its Operand or
                               its value, which can be packed again; NULL if not made */
-    uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects: their addresses are read last */
     int natives, index;    /* index: of the argument being packed */
-    cudago_cell *used[CUDAGO_MAX_PARAMS]; /* cells of native, then those of lent */
-    int n_used;
-    cudago_lent lent[CUDAGO_MAX_LENT];
-    int n_lent;
+    int n_used, n_lent, n_theirs;
     int n_kept; /* how many references lent and native of other libraries are */
     int ran;    /* other code may have run since something was lent */
-    uintptr_t theirs[CUDAGO_MAX_PARAMS];  /* other libraries' streams, whose work on their objects is waited for */
-    int n_theirs;
+    OperandObject *few_own[CUDAGO_FEW_OWN];
+    uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects, in order: their addresses are read last */
+    void *params[CUDAGO_MAX_PARAMS];
+    cudago_cell *used[CUDAGO_MAX_PARAMS]; /* cells of native, then those of lent */
+    cudago_lent lent[CUDAGO_MAX_LENT];
+    uintptr_t theirs[CUDAGO_MAX_PARAMS]; /* other libraries' streams, whose work on their objects is waited for */
 } cudago_packing;
 /* Evaluates and checks args; runs Python. values has room for k->size bytes. On failure -1 with an exception, and
  * nothing to free. */
@@ -236,6 +234,8 @@ int cudago_pack_some(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, 
 int cudago_pack_operands(cudago_packing *p); /* own.c: makes own; runs Python. -1 with an exception */
 PyObject *cudago_pack_recorded(cudago_packing *p, int index); /* then: what the record has of an argument, a new reference */
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */
+/* Are all of them values, so that there is nothing to keep and no address to read? */
+static inline QUIET int cudago_packed_values(const cudago_packing *p) { return !p->natives && !p->keep && !p->n_lent; }
 QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
 void cudago_pack_free(cudago_packing *p);
 /* A configuration, as the driver reads it; its attributes stay where a points to. Needs no GIL: nothing changes o. */

@@ -12,7 +12,7 @@ typedef cudago_packing packing;
  * same memory, and an Operand costs as much as the rest of a node. NULL: there is none, or the buffer is no longer the same. */
 static QUIET OperandObject *operand_again(const packing *pk, int index) {
     PyObject *arg = pk->args[index];
-    if (!pk->like || Py_TYPE(arg) != cudago_cls[CLS_BUFFER] || PyTuple_Size(pk->like) <= 2 + index) return NULL;
+    if (Py_TYPE(arg) != cudago_cls[CLS_BUFFER]) return NULL;
     OperandObject *o = (OperandObject *)PyTuple_GetItem(pk->like, 2 + index);
     const BufferObject *b = (const BufferObject *)arg;
     if (Py_TYPE((PyObject *)o) != cudago_cls[CLS_OPERAND] || o->object != arg || o->index != index) return NULL;
@@ -25,9 +25,10 @@ static int make_own(packing *pk) {
     pk->own = pk->natives <= CUDAGO_FEW_OWN ? pk->few_own : calloc((size_t)pk->natives, sizeof *pk->own);
     if (!pk->own) return PyErr_NoMemory(), -1;
     memset(pk->own, 0, (size_t)pk->natives * sizeof *pk->own);
+    Py_ssize_t again_below = pk->like ? PyTuple_Size(pk->like) - 2 : 0; /* how many arguments it has */
     for (int i = 0; i < pk->natives; i++) {
         int index = pk->native[i];
-        OperandObject *again = operand_again(pk, index);
+        OperandObject *again = index < again_below ? operand_again(pk, index) : NULL;
         if (again) {
             pk->own[i] = (OperandObject *)NEW_REF(again);
             continue;
@@ -38,10 +39,8 @@ static int make_own(packing *pk) {
     return 0;
 }
 
-/* A new reference to the Operand of an argument; NULL if it has none. */
-static PyObject *operand_at(packing *pk, int index) {
-    for (int i = 0; i < pk->natives; i++)
-        if (pk->native[i] == index) return NEW_REF(pk->own[i]);
+/* A new reference to the Operand of an argument that is none of our own objects; NULL if it has none. */
+static PyObject *kept_at(packing *pk, int index) {
     for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++) {
         OperandObject *o = (OperandObject *)PyList_GetItem(pk->keep, i);
         if (o->index == index) return NEW_REF(o);
@@ -68,11 +67,17 @@ static PyObject *converted(const cudago_param *p, const uint8_t *at) {
     return PyBytes_FromStringAndSize((const char *)at, (Py_ssize_t)p->size);
 }
 
-PyObject *cudago_pack_recorded(packing *pk, int index) {
-    PyObject *arg = pk->args[index], *operand = operand_at(pk, index);
+static PyObject *recorded(packing *pk, int index) {
+    PyObject *arg = pk->args[index], *operand = pk->keep ? kept_at(pk, index) : NULL;
     if (operand) return operand;
     if (arg == Py_None || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyBytes_CheckExact(arg)) return NEW_REF(arg);
     return converted(&pk->k->params[index], pk->values + pk->k->params[index].offset);
+}
+
+PyObject *cudago_pack_recorded(packing *pk, int index) {
+    for (int i = 0; i < pk->natives; i++)
+        if (pk->native[i] == index) return NEW_REF(pk->own[i]);
+    return recorded(pk, index);
 }
 
 int cudago_pack_operands(packing *pk) { return cudago_lent_own(pk) || make_own(pk) ? -1 : 0; }
@@ -85,8 +90,10 @@ int cudago_pack_own(packing *pk, PyObject *config) {
         Py_XDECREF(record);
         return -1;
     }
-    for (int i = 0; i < pk->k->n; i++) {
-        PyObject *item = cudago_pack_recorded(pk, i);
+    for (int i = 0, own = 0; i < pk->k->n; i++) {
+        int is_own = own < pk->natives && pk->native[own] == i;
+        PyObject *item = is_own ? NEW_REF(pk->own[own]) : recorded(pk, i);
+        own += is_own;
         if (item && !PyTuple_SetItem(record, 2 + i, item)) continue;
         Py_DECREF(record);
         return -1;

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel nodes are added without Go, which learns of them before it does anything else."""
+"""Kernels and copies are added without Go, which learns of them before it does anything else."""
 
 from __future__ import annotations
 
@@ -108,6 +108,111 @@ def test_a_cycle_through_such_a_node_is_collected(device, x, kernels):
     assert gone() is None
 
 
+class Source(bytearray):
+    """Host memory that can be in a cycle, and be referred to weakly."""
+
+
+def test_copies_and_kernels_take_turns(device, graph, x, kernels, stream):
+    y = device.allocate(4 * N, stream=stream)
+    host, out = Source(4 * N), bytearray(4 * N)
+    host[:4] = b"\3\0\0\0"
+    up = graph.memcpy(x, host)
+    add = up.launch(CONFIG, kernels["add"], x, 4, N)
+    across = add.memcpy(y, x)
+    named = across.memcpy(out, y, name="down")
+    assert [n.name for n in graph.nodes] == ["memcpy_0", "kernel_0", "memcpy_1", "down"]
+    assert [e for n in graph.nodes for e in n.dependencies] == [up, add, across]
+    assert (up.params.src, up.params.dst, up.params.nbytes) == (host, x, 4 * N)
+    assert [(k.node, k.operand, k.object, k.nbytes, k.reason) for k in across.retained] == [
+        ("memcpy_1", "src", x, 4 * N, "memcpy"),
+        ("memcpy_1", "dst", y, 4 * N, "memcpy"),
+    ]
+    assert named.params.src is y
+    with pytest.raises(BufferError):
+        host.append(0)
+    with graph.instantiate() as step:
+        host[:4] = b"\5\0\0\0"
+        step.launch(stream)
+        stream.sync()
+    assert np.frombuffer(out, "i4").tolist() == [9] + [4] * (N - 1)
+    y.close()
+
+
+def test_what_a_copy_uses_goes_with_the_graph(device, stream):
+    x, source = device.allocate(4, stream=stream), Source(4)
+    things = [x, source]
+
+    def counts():
+        settle()
+        return [sys.getrefcount(t) for t in things], cu.live_objects()
+
+    before = counts()
+    for look in (False, True):
+        graph = cu.Graph(device)
+        node = graph.memcpy(x, source).memcpy(x, source)
+        if look:
+            assert len(graph.retained) == 4
+        graph.close()
+        del graph, node
+        assert counts() == before
+    source.append(0)
+    x.close()
+
+
+def test_a_cycle_through_such_a_copy_is_collected(device, x):
+    graph, source = cu.Graph(device), Source(x.size)
+    source.graph = graph
+    graph.memcpy(x, source)
+    gone = weakref.ref(source)
+    gc.collect()
+    assert gone() is not None
+    del graph, source
+    gc.collect()
+    settle()
+    assert gone() is None
+
+
+def test_a_copy_that_cannot_be(device, graph, x, stream):
+    node = graph.memcpy(x, bytearray(x.size))
+    other = device.allocate(4, stream=stream)
+    with pytest.raises(ValueError, match="dst has 4 bytes"):
+        node.memcpy(other, x)
+    with pytest.raises(TypeError, match="name must be a str"):
+        node.memcpy(x, x, name=1)
+    other.close()
+    with pytest.raises(cu.ClosedError):
+        node.memcpy(other, bytearray(4))
+    with pytest.raises(BufferError):
+        node.memcpy(bytes(4), x)
+    graph.remove(node)
+    with pytest.raises(cu.ClosedError):
+        node.memcpy(x, x)
+    assert not graph.nodes
+
+
+def test_an_exporter_that_closes_what_is_copied(device, stream):
+    graph, x = cu.Graph(device), device.allocate(4, stream=stream)
+
+    class Closes:
+        def __init__(self, thing):
+            self.thing = thing
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+        array = np.zeros(4, "u1")
+
+        def __dlpack__(self, **kwargs):
+            self.thing.close()
+            return self.array.__dlpack__(**kwargs)
+
+    graph.memcpy(x, Closes(x))  # by then the copy has a count of the memory
+    assert x.is_closed
+    assert [kept.nbytes for kept in graph.retained] == [4, 4]
+    with device.allocate(4, stream=stream) as x, pytest.raises(cu.ClosedError):
+        graph.memcpy(x, Closes(graph))
+
+
 REFUSED = """
 import gc
 import sys
@@ -129,6 +234,11 @@ try:
     first.launch(one, code, y, 2)
 except cu.CUDAError as e:
     print(e.operation, e.code)
+_core._fail_next("cuGraphAddMemcpyNode", 1, 999)
+try:
+    first.memcpy(x, y)
+except cu.CUDAError as e:
+    print(e.operation, e.code)
 del y
 settle()
 print(gone() is None, len(graph.nodes), len(graph.retained))
@@ -144,7 +254,8 @@ print(out[0])
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_a_refused_node_leaves_nothing(script, driver):
     done = script(REFUSED, CUDAGO_SIM="faults=0")
-    assert (done.stderr, done.stdout) == ("", "cuGraphAddKernelNode 999\nTrue 1 2\n3\n")
+    refused = "cuGraphAddKernelNode 999\ncuGraphAddMemcpyNode 999\n"
+    assert (done.stderr, done.stdout) == ("", refused + "True 1 2\n3\n")
 
 
 def test_a_removed_node_is_waited_for_by_none(graph, x, kernels):

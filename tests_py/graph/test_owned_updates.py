@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import pytest
@@ -283,3 +284,72 @@ def test_a_refused_update_changes_nothing(script, driver):
         "cuGraphExecKernelNodeSetParams 999", "True",
         "bytearray(b'bbbb') 2",
     ]  # fmt: skip
+
+
+def test_all_of_a_kernel(graph, device, kernels, stream):
+    """Operands of before are used again, and each goes with what it was given for."""
+    a, b = (device.allocate(4 * N, stream=stream) for _ in "ab")
+    for buffer in (a, b):
+        buffer.fill(0, stream=stream)
+    before = [sys.getrefcount(t) for t in (a, b)]
+    add = kernels["add"]
+    graph.launch(CONFIG, add, a, 1, N, name="add")
+    with graph.instantiate() as step:
+        graph.close()
+        node = step["add"]
+        for x, value in ((a, 2), (a, 3), (b, 4), (b, 5), (a, 6)):
+            node.update(CONFIG, add, x, value, N)
+            assert node.params.args == (x, value, N)
+            node.update(CONFIG, add, x, value, N)
+            step.launch(stream)
+        with hold(stream):
+            step.launch(stream)
+            node.update(CONFIG, add, b, 7, N)
+            node.update(CONFIG, add, b, 8, N)
+            step.launch(stream)
+        assert (numbers(a, stream), numbers(b, stream)) == (2 + 3 + 6 + 6, 4 + 5 + 8)
+        with pytest.raises(TypeError, match="takes 3 argument"):
+            node.update(CONFIG, add, a, 1)
+        with pytest.raises(TypeError, match="LaunchConfig"):
+            node.update(add, CONFIG, a, 1, N)
+        assert node.params.args == (b, 8, N)
+    del x
+    settle()
+    assert [sys.getrefcount(t) for t in (a, b)] == before
+    for buffer in (a, b):
+        buffer.close()
+
+
+def test_an_argument_that_updates_the_same_node(graph, x, kernels, stream):
+    graph.launch(CONFIG, kernels["add"], x, 1, N, name="add")
+    with graph.instantiate() as step:
+        node = step["add"]
+        node.update(CONFIG, kernels["add"], x, 2, N)
+
+        class Updates:
+            def __index__(self) -> int:
+                node.update({1: 3})
+                node.update(CONFIG, kernels["add"], x, 4, N)
+                return 5
+
+        node.update(CONFIG, kernels["add"], x, Updates(), N)
+        assert node.params.args[1] == 5
+        step.launch(stream)
+        assert numbers(x, stream) == 5
+
+
+def test_an_argument_that_closes_the_executable(graph, x, kernels):
+    graph.launch(CONFIG, kernels["add"], x, 1, N, name="add")
+    step = graph.instantiate()
+    node = step["add"]
+    node.update(CONFIG, kernels["add"], x, 2, N)
+
+    class Closes:
+        def __index__(self) -> int:
+            step.close()
+            return 5
+
+    with pytest.raises(cu.ClosedError):
+        node.update(CONFIG, kernels["add"], x, Closes(), N)
+    with pytest.raises(cu.ClosedError):
+        node.update(CONFIG, kernels["add"], x, 2, N)

@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from .node import Node
 
 
-def _has_gaps(memory: object) -> bool:
-    return isinstance(memory, Tensor) and not memory.is_contiguous
-
-
 def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
     """Call the native method, which graphs and nodes have beside this class."""
     node: Node = at.launch(*args, name=name)
@@ -84,24 +80,28 @@ class Builder(SignalNodes, Branching):
         >>> graph.memcpy(device.allocate(4, stream=stream), b"abcd", name="upload")
         <cudago.Node 'upload': memcpy>
         """
+        at: Any = self
+        node: Node | None = at._memcpy(dst, src, name)
+        return node if node is not None else self._copy(dst, src, name)
+
+    def _copy(self, dst: Any, src: Any, name: str | None) -> Node:
+        """Add a copy that is not just one of bytes in their order."""
         graph, deps = self._at()
         if type(dst) is Slot or type(src) is Slot:
             slot.check(graph)
-            node = graph._add_memcpy(deps, slot.plain(dst), slot.plain(src), name)
-            slot.note(graph, node, "memcpy", (("dst", dst), ("src", src)))
-            return graph._node(node)
+            number = graph._add_memcpy(deps, slot.plain(dst), slot.plain(src), name)
+            slot.note(graph, number, "memcpy", (("dst", dst), ("src", src)))
+            return graph._node(number)
         if isinstance(dst, _core.OpaqueArray) or isinstance(src, _core.OpaqueArray):
             from .._tensor.array import sides
 
             return graph._node(graph._add_box(deps, *sides(dst, src), name))
-        if _has_gaps(dst) or _has_gaps(src):
-            return copy.node(
-                as_tensor(dst),
-                as_tensor(src),
-                lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
-                lambda *launched: _launch(self, launched, name),
-            )
-        return graph._node(graph._add_memcpy(deps, dst, src, name))
+        return copy.node(
+            as_tensor(dst),
+            as_tensor(src),
+            lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
+            lambda *launched: _launch(self, launched, name),
+        )
 
     def memset(
         self,
