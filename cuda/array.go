@@ -38,25 +38,16 @@ func (p *ArrayParams) String() string {
 //
 // Close it when nothing uses it any more: no work, texture or surface.
 type Array struct {
-	ctx    *Context
-	h      driver.CUarray // immutable
-	closed atomic.Bool
+	*opaque[driver.CUarray]
 }
 
-// NewArray allocates an array. It calls cuArray3DCreate. Not ordered by streams:
-// the array can be used in every stream at once.
-//
-// Errors: [ErrorInvalidValue] if a rule of CUDA's is broken; [ErrorOutOfMemory];
-// [ErrorNotSupported] if the driver has no such arrays.
-func (c *Context) NewArray(p ArrayParams) (*Array, error) {
-	leave, err := c.Enter()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	restore := c.drv.relax() // global mode would invalidate the captures of all threads
-	defer restore()
-	desc := driver.CUDA_ARRAY3D_DESCRIPTOR{
+var arrayKind = opaqueKind[driver.CUarray]{
+	name: "array", create: "cuArray3DCreate", destroy: "cuArrayDestroy", free: driver.API.CuArrayDestroy,
+	count: func(l *liveCounts) *atomic.Int64 { return &l.arrays },
+}
+
+func (p *ArrayParams) abi() *driver.CUDA_ARRAY3D_DESCRIPTOR {
+	desc := &driver.CUDA_ARRAY3D_DESCRIPTOR{
 		Width: p.Width, Height: p.Height, Depth: p.Depth, Format: driver.CUarray_format(p.Format), NumChannels: p.Channels,
 	}
 	if p.Layered {
@@ -65,27 +56,20 @@ func (c *Context) NewArray(p ArrayParams) (*Array, error) {
 	if p.Surfaces {
 		desc.Flags |= driver.CUDA_ARRAY3D_SURFACE_LDST
 	}
-	h, r := c.drv.api.CuArray3DCreate(&desc)
-	if r != driver.CUDA_SUCCESS {
-		return nil, c.fail("cuArray3DCreate", r, p.String())
-	}
-	c.drv.live.arrays.Add(1)
-	return &Array{ctx: c, h: h}, nil
+	return desc
 }
 
-// Handle returns the CUarray.
-func (a *Array) Handle() uint64 { return uint64(a.h) }
-
-// Close ends the use of a. Closing twice is fine. It calls cuArrayDestroy.
-func (a *Array) Close() error {
-	if a.closed.Swap(true) {
-		return nil
+// NewArray allocates an array. It calls cuArray3DCreate. Not ordered by streams:
+// the array can be used in every stream at once.
+//
+// Errors: [ErrorInvalidValue] if a rule of CUDA's is broken; [ErrorOutOfMemory];
+// [ErrorNotSupported] if the driver has no such arrays.
+func (c *Context) NewArray(p ArrayParams) (*Array, error) {
+	o, err := newOpaque(c, &arrayKind, p.String, func(api driver.API) (driver.CUarray, driver.CUresult) { return api.CuArray3DCreate(p.abi()) })
+	if err != nil {
+		return nil, err
 	}
-	c := a.ctx
-	c.dispose("cuArrayDestroy", "array", nil, &c.drv.live.arrays, func(api driver.API) driver.CUresult {
-		return api.CuArrayDestroy(a.h)
-	}, nil)
-	return nil
+	return &Array{o}, nil
 }
 
 // A Surface reads and writes an [Array] for kernels, which take its handle.
@@ -94,9 +78,12 @@ func (a *Array) Close() error {
 //
 // Close it when no kernel uses it any more. It does not keep the array.
 type Surface struct {
-	ctx    *Context
-	h      driver.CUsurfObject // immutable
-	closed atomic.Bool
+	*opaque[driver.CUsurfObject]
+}
+
+var surfaceKind = opaqueKind[driver.CUsurfObject]{
+	name: "surface", create: "cuSurfObjectCreate", destroy: "cuSurfObjectDestroy", free: driver.API.CuSurfObjectDestroy,
+	count: func(l *liveCounts) *atomic.Int64 { return &l.surfaces },
 }
 
 // NewSurface makes a surface of the array with a handle. It calls
@@ -104,33 +91,13 @@ type Surface struct {
 //
 // Errors: [ErrorInvalidValue] if the array was not made for surfaces.
 func (c *Context) NewSurface(array uint64) (*Surface, error) {
-	leave, err := c.Enter()
+	what := func() string { return fmt.Sprintf("array %#x", array) }
+	o, err := newOpaque(c, &surfaceKind, what, func(api driver.API) (driver.CUsurfObject, driver.CUresult) {
+		res := driver.OfArray(driver.CUarray(array))
+		return api.CuSurfObjectCreate(&res)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	restore := c.drv.relax()
-	defer restore()
-	res := driver.OfArray(driver.CUarray(array))
-	h, r := c.drv.api.CuSurfObjectCreate(&res)
-	if r != driver.CUDA_SUCCESS {
-		return nil, c.fail("cuSurfObjectCreate", r, fmt.Sprintf("array %#x", array))
-	}
-	c.drv.live.surfaces.Add(1)
-	return &Surface{ctx: c, h: h}, nil
-}
-
-// Handle returns the CUsurfObject.
-func (s *Surface) Handle() uint64 { return uint64(s.h) }
-
-// Close ends the use of s. Closing twice is fine. It calls cuSurfObjectDestroy.
-func (s *Surface) Close() error {
-	if s.closed.Swap(true) {
-		return nil
-	}
-	c := s.ctx
-	c.dispose("cuSurfObjectDestroy", "surface", nil, &c.drv.live.surfaces, func(api driver.API) driver.CUresult {
-		return api.CuSurfObjectDestroy(s.h)
-	}, nil)
-	return nil
+	return &Surface{o}, nil
 }

@@ -70,9 +70,12 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 //
 // Close it when no kernel uses it any more. It does not keep the memory.
 type Texture struct {
-	ctx    *Context
-	h      driver.CUtexObject // immutable
-	closed atomic.Bool
+	*opaque[driver.CUtexObject]
+}
+
+var textureKind = opaqueKind[driver.CUtexObject]{
+	name: "texture", create: "cuTexObjectCreate", destroy: "cuTexObjectDestroy", free: driver.API.CuTexObjectDestroy,
+	count: func(l *liveCounts) *atomic.Int64 { return &l.textures },
 }
 
 // NewTexture makes a texture. It calls cuTexObjectCreate.
@@ -80,33 +83,12 @@ type Texture struct {
 // Errors: [ErrorInvalidValue] if a rule of CUDA's is broken; [ErrorNotSupported]
 // if the driver has no such textures.
 func (c *Context) NewTexture(p TextureParams) (*Texture, error) {
-	leave, err := c.Enter()
+	o, err := newOpaque(c, &textureKind, p.String, func(api driver.API) (driver.CUtexObject, driver.CUresult) {
+		res, tex := p.abi()
+		return api.CuTexObjectCreate(res, tex, nil)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	restore := c.drv.relax()
-	defer restore()
-	res, tex := p.abi()
-	h, r := c.drv.api.CuTexObjectCreate(res, tex, nil)
-	if r != driver.CUDA_SUCCESS {
-		return nil, c.fail("cuTexObjectCreate", r, p.String())
-	}
-	c.drv.live.textures.Add(1)
-	return &Texture{ctx: c, h: h}, nil
-}
-
-// Handle returns the CUtexObject.
-func (t *Texture) Handle() uint64 { return uint64(t.h) }
-
-// Close ends the use of t. Closing twice is fine. It calls cuTexObjectDestroy.
-func (t *Texture) Close() error {
-	if t.closed.Swap(true) {
-		return nil
-	}
-	c := t.ctx
-	c.dispose("cuTexObjectDestroy", "texture", nil, &c.drv.live.textures, func(api driver.API) driver.CUresult {
-		return api.CuTexObjectDestroy(t.h)
-	}, nil)
-	return nil
+	return &Texture{o}, nil
 }

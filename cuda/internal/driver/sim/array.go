@@ -49,14 +49,10 @@ func (a *array) slice() uint64  { return a.pitch() * a.height() }
 // CuArray3DCreate leaves out cubes, and everything that has no flag or format in
 // this package.
 func (d *simulator) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (driver.CUarray, driver.CUresult) {
-	c, r := d.current()
+	c, r := d.maker()
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	d.behindLaunches()
 	const flags = driver.CUDA_ARRAY3D_LAYERED | driver.CUDA_ARRAY3D_SURFACE_LDST
 	if desc.Flags&^flags != 0 {
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
@@ -109,55 +105,21 @@ func (d *simulator) CuArrayDestroy(h driver.CUarray) driver.CUresult {
 	return a.ctx.result()
 }
 
-// CuSurfObjectCreate makes some device memory, as CuTexObjectCreate does.
+// CuSurfObjectCreate makes a descriptor of a whole array.
 func (d *simulator) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (driver.CUsurfObject, driver.CUresult) {
-	c, r := d.current()
-	if r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	d.behindLaunches()
-	a := d.arrays.get(res.Array())
-	if a == nil || a.desc.Flags&driver.CUDA_ARRAY3D_SURFACE_LDST == 0 || res.Flags != 0 {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	}
-	s := descriptor.Surface{
-		Rank: a.rank(), Layered: a.layered(), Memory: a.base, Width: a.pitch(), Height: a.height(), Depth: a.depth(), Pitch: a.pitch(), Slice: a.slice(),
-	}
-	b := s.Encode()
-	m, r := d.describe(c, b[:])
-	if r == driver.CUDA_SUCCESS {
-		d.surfaces.put(driver.CUsurfObject(m.base), m)
-		return driver.CUsurfObject(m.base), r
-	}
-	return 0, r
+	return describe(d, &d.surfaces, func() ([]byte, driver.CUresult) {
+		a := d.arrays.get(res.Array())
+		if a == nil || a.desc.Flags&driver.CUDA_ARRAY3D_SURFACE_LDST == 0 || res.Flags != 0 {
+			return nil, driver.CUDA_ERROR_INVALID_VALUE
+		}
+		s := descriptor.Surface{
+			Rank: a.rank(), Layered: a.layered(), Memory: a.base, Width: a.pitch(), Height: a.height(), Depth: a.depth(), Pitch: a.pitch(), Slice: a.slice(),
+		}
+		b := s.Encode()
+		return b[:], driver.CUDA_SUCCESS
+	})
 }
 
 func (d *simulator) CuSurfObjectDestroy(h driver.CUsurfObject) driver.CUresult {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	m := d.surfaces.take(h)
-	if m == nil {
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
-	d.release(m, "cuSurfObjectDestroy")
-	return m.ctx.result()
-}
-
-// describe makes device memory with a descriptor in it.
-func (d *simulator) describe(c *context, b []byte) (*allocation, driver.CUresult) {
-	m := &allocation{kind: memDevice}
-	if r := d.allocate(c, uint64(len(b)), m); r != driver.CUDA_SUCCESS {
-		return nil, r
-	}
-	if c.dev.memory.Write(m.base, b) != nil { // a reset has taken it
-		return nil, c.result()
-	}
-	return m, driver.CUDA_SUCCESS
+	return undescribe(d, &d.surfaces, h, "cuSurfObjectDestroy")
 }

@@ -19,48 +19,24 @@ const (
 	mostTexture2DPitch    = 2097120
 )
 
-// CuTexObjectCreate leaves out mipmapped arrays, views and colors in sRGB. The
-// texture is some device memory, whose
-// address is the handle: kernels read it there.
+// CuTexObjectCreate leaves out mipmapped arrays, views and colors in sRGB.
 func (d *simulator) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (driver.CUtexObject, driver.CUresult) {
-	c, r := d.current()
-	if r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	d.behindLaunches()
-	ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY
-	if res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY || tex.Flags&driver.CU_TRSF_SRGB != 0 || ofArray && view != nil {
-		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
-	}
-	t, ok := d.textureOf(res, tex)
-	if !ok || view != nil {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	}
-	b := t.Encode()
-	m, r := d.describe(c, b[:])
-	if r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	d.textures.put(driver.CUtexObject(m.base), m)
-	return driver.CUtexObject(m.base), driver.CUDA_SUCCESS
+	return describe(d, &d.textures, func() ([]byte, driver.CUresult) {
+		ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY
+		if res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY || tex.Flags&driver.CU_TRSF_SRGB != 0 || ofArray && view != nil {
+			return nil, driver.CUDA_ERROR_NOT_SUPPORTED
+		}
+		t, ok := d.textureOf(res, tex)
+		if !ok || view != nil {
+			return nil, driver.CUDA_ERROR_INVALID_VALUE
+		}
+		b := t.Encode()
+		return b[:], driver.CUDA_SUCCESS
+	})
 }
 
 func (d *simulator) CuTexObjectDestroy(h driver.CUtexObject) driver.CUresult {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	a := d.textures.take(h)
-	if a == nil {
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
-	d.release(a, "cuTexObjectDestroy")
-	return a.ctx.result()
+	return undescribe(d, &d.textures, h, "cuTexObjectDestroy")
 }
 
 // textureOf checks what cuda.h asks of textures.
