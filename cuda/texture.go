@@ -14,6 +14,7 @@ import (
 // of cuda.h (CU_AD_FORMAT_…, CU_TR_…).
 type TextureParams struct {
 	Array            uint64 // the handle of an [Array]; then there are no Ptr, Format, Channels and sizes
+	Mipmapped        bool   // Array is that of a [MipmappedArray]
 	Ptr              uint64
 	Format, Channels uint32
 	// Width and Height are elements; of linear memory Height is 0. Pitch is the bytes
@@ -24,12 +25,20 @@ type TextureParams struct {
 	Integer              bool // integers are not promoted to numbers up to 1
 	SRGB                 bool // promoted numbers are converted to linear ones
 	Border               [4]float32
+	Levels               TextureLevels
+}
+
+// TextureLevels says how a texture of a [MipmappedArray] chooses a level.
+type TextureLevels struct {
+	Linear          bool    // means between two levels
+	Bias            float32 // added to the level that a kernel asks for
+	Least, Greatest float32 // bounds of the sum
 }
 
 // String returns all that the driver is told.
 func (p *TextureParams) String() string {
 	if p.Array != 0 {
-		return fmt.Sprintf("address modes %v, of array %#x", p.Address, p.Array)
+		return fmt.Sprintf("address modes %v, of array %#x, levels %+v", p.Address, p.Array, p.Levels)
 	}
 	return fmt.Sprintf("format %d, %d channels, %d x %d, pitch %d, address modes %v, at %#x", p.Format, p.Channels, p.Width, p.Height, p.Pitch, p.Address, p.Ptr)
 }
@@ -46,6 +55,13 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 		*res = driver.OfArray(driver.CUarray(p.Array))
 	}
 	tex := &driver.CUDA_TEXTURE_DESC{BorderColor: p.Border}
+	if p.Mipmapped {
+		*res = driver.OfMipmappedArray(driver.CUmipmappedArray(p.Array))
+		tex.MipmapLevelBias, tex.MinMipmapLevelClamp, tex.MaxMipmapLevelClamp = p.Levels.Bias, p.Levels.Least, p.Levels.Greatest
+	}
+	if p.Levels.Linear {
+		tex.MipmapFilterMode = driver.CU_TR_FILTER_MODE_LINEAR
+	}
 	for i, mode := range p.Address {
 		tex.AddressMode[i] = driver.CUaddress_mode(mode)
 	}

@@ -87,8 +87,9 @@ func texelsOf(ptr uint64, t *C.cudago_texels) cuda.TextureParams {
 		Linear: t.linear != 0, Normalized: t.normalized != 0, Integer: t.integer != 0, SRGB: t.srgb != 0,
 	}
 	if t.array != 0 {
-		p.Ptr, p.Array = 0, ptr
+		p.Ptr, p.Array, p.Mipmapped = 0, ptr, t.mipmapped != 0
 	}
+	p.Levels = cuda.TextureLevels{Linear: t.between != 0, Bias: float32(t.bias), Least: float32(t.least), Greatest: float32(t.greatest)}
 	for i, v := range t.address {
 		p.Address[i] = int32(v)
 	}

@@ -149,7 +149,10 @@ typedef struct {
     uint64_t width, height, pitch;
     int32_t address[3], linear, normalized, integer, srgb;
     float border[4];
-    int32_t array; /* the address is an array's handle, and format and sizes are the array's */
+    int32_t array;     /* the address is an array's handle, and format and sizes are the array's */
+    int32_t mipmapped; /* that of an array with levels, of which the rest tells */
+    int32_t between;
+    float bias, least, greatest;
 } cudago_texels;
 
 /* descriptor.c: a new descriptor of a Python class, over nothing yet; NULL with an exception. */

@@ -28,6 +28,7 @@ typedef int32_t CUpointer_attribute;
 typedef int32_t CUfunction_attribute;
 typedef int32_t CUlaunchAttributeID;
 typedef uintptr_t CUarray;
+typedef uintptr_t CUmipmappedArray;
 typedef uint64_t CUsurfObject;
 typedef uintptr_t CUexternalSemaphore;
 typedef uintptr_t CUexternalMemory;

@@ -11,7 +11,7 @@ import (
 
 // TextureSize is the bytes of a texture. A texture's handle is the device address
 // where they are.
-const TextureSize = 80
+const TextureSize = 96
 
 // AddressMode is what coordinates beyond the bounds mean. The numbers are cuda.h's
 // (CUaddress_mode).
@@ -38,6 +38,8 @@ const (
 //	16  address, 24 width, 32 height, 40 pitch in bytes
 //	48  border color, 16 bytes
 //	64  depth, 72 bytes from slice to slice
+//	80  levels, 1 for means between levels: a byte each; zeros
+//	84  bias of levels, 88 the least, 92 the greatest: numbers of 32 bits
 type Texture struct {
 	Format, Channels uint8
 	Address          [3]AddressMode
@@ -52,6 +54,16 @@ type Texture struct {
 	Depth            uint64 // slices or layers
 	Pitch, Slice     uint64 // bytes from one row, and from one slice, to the next
 	Color            [4]float32
+	Mips             Mips
+}
+
+// Mips is what a texture of a mipmapped array has besides its level 0. Its zero is
+// that of all others, which are a level 0 alone.
+type Mips struct {
+	Levels          int // 1 to 32; 0 means 1
+	Linear          bool
+	Bias            float32 // added to what a kernel asks for
+	Least, Greatest float32 // what comes of that is at least, and at most
 }
 
 const textureMark = 0x78655443 // "CTex"
@@ -75,6 +87,7 @@ func (t *Texture) Encode() (b [TextureSize]byte) {
 	}
 	put.PutUint64(b[64:], t.Depth)
 	put.PutUint64(b[72:], t.Slice)
+	t.Mips.encode(b[80:])
 	return b
 }
 
@@ -93,8 +106,9 @@ func DecodeTexture(b []byte) (t Texture, err error) {
 	for i := range t.Color {
 		t.Color[i] = math.Float32frombits(get.Uint32(b[48+4*i:]))
 	}
+	t.Mips = decodeMips(b[80:])
 	sound := FormatSize(t.Format) > 0 && (t.Channels == 1 || t.Channels == 2 || t.Channels == 4) && max(t.Address[0], t.Address[1], t.Address[2]) <= Border
-	sized := t.Width > 0 && t.Height > 0 && t.Depth > 0 && t.Rank >= 1 && t.Rank <= 3
+	sized := t.Width > 0 && t.Height > 0 && t.Depth > 0 && t.Rank >= 1 && t.Rank <= 3 && t.Mips.Levels <= mostLevels
 	if !sound || !sized {
 		return t, fmt.Errorf("the texture was changed")
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// tex: a is the handle, more are the coordinates and the 4 destinations, which may
-// be left out.
+// tex: a is the handle, more are the coordinates, what chooses the level, and the 4
+// destinations, which may be left out.
 func (s *selection) tex() error {
 	ir, in := s.ir, s.in
-	if n := 1 + ir.Geometry().Operands(); len(ir.Src) != n || len(ir.Dst) != 4 {
+	if n := 1 + texOperands(ir); len(ir.Src) != n || len(ir.Dst) != 4 {
 		return fmt.Errorf("%d operands and %d destinations, want %d and 4", len(ir.Src), len(ir.Dst), n)
 	}
 	if err := s.take(&in.A, ir.Src[0], register.Class64); err != nil {
@@ -38,9 +38,15 @@ func (s *selection) tex() error {
 	return nil
 }
 
+// texOperands is how many registers say what is read.
+func texOperands(ir *ptxir.Instr) int {
+	g := ir.Geometry()
+	return g.Operands() + g.Details()
+}
+
 //go:norace
 func tex(w *Warp, in *Inst, m uint32) {
-	n := in.IR.Geometry().Operands()
+	n := texOperands(in.IR)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		t := w.texture(in, l)
@@ -70,23 +76,43 @@ func (w *Warp) textureBytes(in *Inst, l int, t *descriptor.Texture, addr uint64)
 func (w *Warp) texel(in *Inst, l int, t *descriptor.Texture, read descriptor.Read) [4]uint32 {
 	g := in.IR.Geometry()
 	var layer uint32
-	at := in.More[:g.Operands()]
+	at, detail := in.More[:g.Operands()], in.More[g.Operands():][:g.Details()]
 	if g.Layered {
 		layer, at = w.U32(at[0])[l], at[1:]
 	}
-	var whole [3]int64
-	var real [3]float32
-	for d, place := range at {
-		x := w.U32(place)[l]
-		whole[d], real[d] = int64(int32(x)), math.Float32frombits(x)
+	if t.Fetch || in.IR.From == ptxir.S32 {
+		whole, level := [3]int64{}, int32(0)
+		for d, place := range at {
+			whole[d] = int64(int32(w.U32(place)[l]))
+		}
+		if t.Fetch {
+			return t.FetchAt(whole[0], read)
+		}
+		if g.Detail == ptxir.DetailLevel {
+			level = int32(w.U32(detail[0])[l])
+		}
+		return t.At(whole, layer, level, read)
 	}
-	switch {
-	case t.Fetch:
-		return t.FetchAt(whole[0], read)
-	case in.IR.From == ptxir.S32:
-		return t.At(whole, layer, read)
+	return t.Sample(w.numbers(at, l), layer, w.detail(g, detail, l, t), read)
+}
+
+// numbers are up to 3 of a lane's registers.
+func (w *Warp) numbers(places []uint32, l int) (list [3]float32) {
+	for i, place := range places {
+		list[i] = math.Float32frombits(w.U32(place)[l])
 	}
-	return t.Sample(real, layer, read)
+	return list
+}
+
+// detail is the level of detail that a lane asks for.
+func (w *Warp) detail(g ptxir.Geometry, places []uint32, l int, t *descriptor.Texture) float32 {
+	switch g.Detail {
+	case ptxir.DetailLevel:
+		return w.numbers(places, l)[0]
+	case ptxir.DetailGradient:
+		return t.Detail(w.numbers(places[:g.Rank], l), w.numbers(places[g.Rank:], l))
+	}
+	return 0
 }
 
 // TextureReads calls see with each piece of memory that a lane is about to read

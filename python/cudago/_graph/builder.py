@@ -91,7 +91,7 @@ class Builder(SignalNodes, Branching):
             slot.note(graph, node, "memcpy", (("dst", dst), ("src", src)))
             return graph._node(node)
         if isinstance(dst, _core.OpaqueArray) or isinstance(src, _core.OpaqueArray):
-            from .._tensor.array import sides
+            from .._tensor.array_copy import sides
 
             return graph._node(graph._add_box(deps, *sides(dst, src), name))
         if _has_gaps(dst) or _has_gaps(src):

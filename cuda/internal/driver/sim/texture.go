@@ -19,11 +19,11 @@ const (
 	mostTexture2DPitch    = 2097120
 )
 
-// CuTexObjectCreate leaves out mipmapped arrays, views and colors in sRGB.
+// CuTexObjectCreate leaves out views and colors in sRGB.
 func (d *simulator) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (driver.CUtexObject, driver.CUresult) {
 	return describe(d, &d.textures, func() ([]byte, driver.CUresult) {
-		ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY
-		if res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY || tex.Flags&driver.CU_TRSF_SRGB != 0 || ofArray && view != nil {
+		ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY || res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
+		if tex.Flags&driver.CU_TRSF_SRGB != 0 || ofArray && view != nil {
 			return nil, driver.CUDA_ERROR_NOT_SUPPORTED
 		}
 		t, ok := d.textureOf(res, tex)
@@ -45,9 +45,14 @@ func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_T
 	if res.Flags != 0 || tex.Flags&^flags != 0 || tex.FilterMode>>1 != 0 {
 		return t, false
 	}
-	if res.ResType == driver.CU_RESOURCE_TYPE_ARRAY {
-		t, ok = d.ofArray(res.Array())
-	} else {
+	switch res.ResType {
+	case driver.CU_RESOURCE_TYPE_ARRAY:
+		if a := d.arrays.get(res.Array()); a != nil {
+			t, ok = a.texels, true
+		}
+	case driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		t, ok = d.ofLevels(res.MipmappedArray(), tex)
+	default:
 		t, ok = ofMemory(res)
 	}
 	t.Integer = tex.Flags&driver.CU_TRSF_READ_AS_INTEGER != 0
@@ -61,18 +66,21 @@ func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_T
 		t.Address[i] = descriptor.AddressMode(tex.AddressMode[i])
 	}
 	t.Linear, t.Normalized, t.Color = tex.FilterMode == driver.CU_TR_FILTER_MODE_LINEAR, tex.Flags&driver.CU_TRSF_NORMALIZED_COORDINATES != 0, tex.BorderColor
-	return t, !t.Linear || t.IsFloat()
+	return t, !t.Linear && !t.Mips.Linear || t.IsFloat()
 }
 
-func (d *simulator) ofArray(h driver.CUarray) (t descriptor.Texture, ok bool) {
-	a := d.arrays.get(h)
-	if a == nil {
+// ofLevels checks what cuda.h asks of textures of mipmapped arrays.
+func (d *simulator) ofLevels(h driver.CUmipmappedArray, tex *driver.CUDA_TEXTURE_DESC) (t descriptor.Texture, ok bool) {
+	m := d.mipmaps.get(h)
+	if m == nil || tex.Flags&driver.CU_TRSF_NORMALIZED_COORDINATES == 0 || tex.MipmapFilterMode>>1 != 0 {
 		return t, false
 	}
-	return descriptor.Texture{
-		Format: uint8(a.desc.Format), Channels: uint8(a.desc.NumChannels), Rank: a.rank(), Layered: a.layered(), Memory: a.base,
-		Width: a.desc.Width, Height: a.height(), Depth: a.depth(), Pitch: a.pitch(), Slice: a.slice(),
-	}, true
+	t = m.texels
+	t.Mips = descriptor.Mips{
+		Levels: len(m.levels), Linear: tex.MipmapFilterMode == driver.CU_TR_FILTER_MODE_LINEAR,
+		Bias: tex.MipmapLevelBias, Least: tex.MinMipmapLevelClamp, Greatest: tex.MaxMipmapLevelClamp,
+	}
+	return t, true
 }
 
 // ofMemory checks linear and pitched memory.
