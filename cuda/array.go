@@ -12,11 +12,12 @@ import (
 
 // ArrayParams says what an array has: Width elements in a row, of so many
 // channels. Height and Depth are 0 where there is no such dimension; Depth is the
-// layers of a layered array. The format's number is cuda.h's (CU_AD_FORMAT_…).
+// layers of a layered array, or the faces of cubes. The format's number is cuda.h's (CU_AD_FORMAT_…).
 type ArrayParams struct {
 	Width, Height, Depth uint64
 	Format, Channels     uint32
 	Layered, Surfaces    bool
+	Cubes                bool // of 6 faces each; of several if also layered
 }
 
 // String returns all that the driver is told.
@@ -24,6 +25,9 @@ func (p *ArrayParams) String() string {
 	text := fmt.Sprintf("%d x %d x %d, format %d, %d channels", p.Width, p.Height, p.Depth, p.Format, p.Channels)
 	if p.Layered {
 		text += ", layered"
+	}
+	if p.Cubes {
+		text += ", cubes"
 	}
 	if p.Surfaces {
 		text += ", for surfaces"
@@ -52,6 +56,9 @@ func (p *ArrayParams) abi() *driver.CUDA_ARRAY3D_DESCRIPTOR {
 	}
 	if p.Layered {
 		desc.Flags |= driver.CUDA_ARRAY3D_LAYERED
+	}
+	if p.Cubes {
+		desc.Flags |= driver.CUDA_ARRAY3D_CUBEMAP
 	}
 	if p.Surfaces {
 		desc.Flags |= driver.CUDA_ARRAY3D_SURFACE_LDST

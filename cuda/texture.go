@@ -24,6 +24,7 @@ type TextureParams struct {
 	Linear, Normalized   bool // filtered; coordinates up to 1
 	Integer              bool // integers are not promoted to numbers up to 1
 	SRGB                 bool // promoted numbers are converted to linear ones
+	Seamless             bool // filters go on beyond the edges of a cube's faces
 	Border               [4]float32
 	Levels               TextureLevels
 }
@@ -73,6 +74,9 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 	}
 	if p.Integer {
 		tex.Flags |= driver.CU_TRSF_READ_AS_INTEGER
+	}
+	if p.Seamless {
+		tex.Flags |= driver.CU_TRSF_SEAMLESS_CUBEMAP
 	}
 	if p.SRGB {
 		tex.Flags |= driver.CU_TRSF_SRGB

@@ -9,6 +9,7 @@ import "github.com/cudago/cudago/internal/ptx"
 type Geometry struct {
 	Rank    int  // coordinates, without the layer
 	Layered bool // the layer comes first
+	Cube    bool // the coordinates are a direction
 	Beyond  Beyond
 	Detail  Detail
 }
@@ -59,12 +60,17 @@ func (g Geometry) imm() int64 {
 	if g.Layered {
 		v |= 1 << 16
 	}
+	if g.Cube {
+		v |= 1 << 17
+	}
 	return v
 }
 
 // Geometry undoes what Imm of a texture or surface instruction has.
 func (in *Instr) Geometry() Geometry {
-	return Geometry{Rank: int(in.Imm & 0xff), Beyond: Beyond(in.Imm >> 8 & 0xff), Layered: in.Imm>>16&1 != 0, Detail: Detail(in.Imm >> 24)}
+	return Geometry{
+		Rank: int(in.Imm & 0xff), Beyond: Beyond(in.Imm >> 8 & 0xff), Layered: in.Imm>>16&1 != 0, Cube: in.Imm>>17&1 != 0, Detail: Detail(in.Imm >> 24),
+	}
 }
 
 // geometries are the words of Geometry, and how many registers PTX has: some are
@@ -75,6 +81,7 @@ var geometries = map[string]struct {
 }{
 	"1d": {Geometry{Rank: 1}, 1}, "2d": {Geometry{Rank: 2}, 2}, "3d": {Geometry{Rank: 3}, 4},
 	"a1d": {Geometry{Rank: 1, Layered: true}, 2}, "a2d": {Geometry{Rank: 2, Layered: true}, 4},
+	"cube": {Geometry{Rank: 3, Cube: true}, 4}, "acube": {Geometry{Rank: 3, Layered: true, Cube: true}, 4},
 }
 
 // sampled reads [handle, {coordinates}]: the handle of a texture or surface, and
@@ -112,7 +119,7 @@ func (b *body) sampled(in *Instr, x *ptx.Operand, what string, coordinate Type) 
 func (b *body) geometry() (g Geometry, operands int) {
 	for _, word := range b.v.words {
 		if found, ok := geometries[word]; ok {
-			g.Rank, g.Layered, operands = found.g.Rank, found.g.Layered, found.operands
+			g.Rank, g.Layered, g.Cube, operands = found.g.Rank, found.g.Layered, found.g.Cube, found.operands
 		}
 		switch word {
 		case "clamp":

@@ -147,7 +147,7 @@ typedef struct {
 typedef struct {
     uint32_t format, channels;
     uint64_t width, height, pitch;
-    int32_t address[3], linear, normalized, integer, srgb;
+    int32_t address[3], linear, normalized, integer, srgb, seamless;
     float border[4];
     int32_t array;     /* the address is an array's handle, and format and sizes are the array's */
     int32_t mipmapped; /* that of an array with levels, of which the rest tells */

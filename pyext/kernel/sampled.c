@@ -35,7 +35,7 @@ static PyObject *made(DescriptorObject *d, int failed) {
     return NULL;
 }
 
-/* _array_texture_new(cls, array, (x, y, z, linear, normalized, integer, srgb), border, facts[, (linear, bias, least, greatest)]):
+/* _array_texture_new(cls, array, (x, y, z, linear, normalized, integer, srgb, seamless), border, facts[, (linear, bias, least, greatest)]):
  * with the last if the array has levels. */
 PyObject *cudago_array_texture_new(PyObject *module, PyObject *args) {
     (void)module;
@@ -43,8 +43,8 @@ PyObject *cudago_array_texture_new(PyObject *module, PyObject *args) {
     PyObject *cls, *array, *facts;
     PyObject *levels = NULL;
     cudago_texels t = {.array = 1};
-    if (!PyArg_ParseTuple(args, "OO(iiiiiii)(ffff)O!|O!", &cls, &array, &t.address[0], &t.address[1], &t.address[2], &t.linear, &t.normalized,
-                          &t.integer, &t.srgb, &t.border[0], &t.border[1], &t.border[2], &t.border[3], &PyTuple_Type, &facts, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "OO(iiiiiiii)(ffff)O!|O!", &cls, &array, &t.address[0], &t.address[1], &t.address[2], &t.linear, &t.normalized,
+                          &t.integer, &t.srgb, &t.seamless, &t.border[0], &t.border[1], &t.border[2], &t.border[3], &PyTuple_Type, &facts, &PyTuple_Type,
                           &levels)) return NULL;
     t.mipmapped = levels != NULL;
     if (levels && !PyArg_ParseTuple(levels, "ifff", &t.between, &t.bias, &t.least, &t.greatest)) return NULL;

@@ -76,16 +76,16 @@ static ArrayObject *alloc_array(PyObject *cls, enum cudago_class k, uint64_t nby
     return self;
 }
 
-/* _array_new(cls, stream, (format, channels, width, height, depth, layered, surfaces, levels), nbytes, facts): a mipmapped
- * array if there are levels. */
+/* _array_new(cls, stream, (format, channels, width, height, depth, layered, cubes, surfaces, levels), nbytes, facts): a
+ * mipmapped array if there are levels. */
 PyObject *cudago_array_new(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
     PyObject *cls, *given, *facts, *keep = NULL;
     cudago_sizes e = {0};
     unsigned long long width, height, depth, nbytes;
-    if (!PyArg_ParseTuple(args, "OO(IIKKKppI)KO!", &cls, &given, &e.format, &e.channels, &width, &height, &depth, &e.layered, &e.surfaces,
-                          &e.levels, &nbytes, &PyTuple_Type, &facts)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO(IIKKKpppI)KO!", &cls, &given, &e.format, &e.channels, &width, &height, &depth, &e.layered, &e.cubes,
+                          &e.surfaces, &e.levels, &nbytes, &PyTuple_Type, &facts)) return NULL;
     e.width = width;
     e.height = height;
     e.depth = depth;

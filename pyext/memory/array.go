@@ -59,7 +59,7 @@ func cudagoArrayNew(ordinal C.int32_t, e *C.cudago_sizes, handle *C.uint64_t, st
 func newArray(ctx *cuda.Context, e *C.cudago_sizes) (anArray, error) {
 	p := cuda.ArrayParams{
 		Width: uint64(e.width), Height: uint64(e.height), Depth: uint64(e.depth), Format: uint32(e.format), Channels: uint32(e.channels),
-		Layered: e.layered != 0, Surfaces: e.surfaces != 0,
+		Layered: e.layered != 0, Cubes: e.cubes != 0, Surfaces: e.surfaces != 0,
 	}
 	if e.levels == 0 {
 		return ctx.NewArray(p)

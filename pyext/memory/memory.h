@@ -176,7 +176,7 @@ typedef struct {
 typedef struct {
     uint32_t format, channels;
     uint64_t width, height, depth;
-    int layered, surfaces;
+    int layered, cubes, surfaces;
     uint32_t levels;
 } cudago_sizes;
 PyObject *cudago_array_new(PyObject *module, PyObject *args);

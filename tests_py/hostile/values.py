@@ -274,6 +274,7 @@ VALUES: dict[str, list[Value]] = {
     "Texture.filter_mode": plain("point"),
     "normalized_coordinates": plain(True),
     "promote": plain(False),
+    **dict.fromkeys(["cubemap", "seamless_cubemap"], plain(False)),
     "mipmap_filter_mode": plain("point"),
     **dict.fromkeys(["mipmap_level_bias", "min_mipmap_level_clamp"], plain(0.0, np.float32(0))),
     "max_mipmap_level_clamp": plain(None),

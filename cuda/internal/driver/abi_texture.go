@@ -57,6 +57,7 @@ const (
 	CU_TRSF_READ_AS_INTEGER        uint32 = 0x01
 	CU_TRSF_NORMALIZED_COORDINATES uint32 = 0x02
 	CU_TRSF_SRGB                   uint32 = 0x10
+	CU_TRSF_SEAMLESS_CUBEMAP       uint32 = 0x40
 )
 
 // CUDA_RESOURCE_DESC is what a texture or a surface reads: the union has here the

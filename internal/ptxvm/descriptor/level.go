@@ -35,7 +35,7 @@ func (t *Texture) Level(n int) Texture {
 	for range n {
 		l.Memory += l.Slice * l.Depth
 		l.Width, l.Height = max(l.Width/2, 1), max(l.Height/2, 1)
-		if !l.Layered {
+		if !l.Layered && !l.Cube {
 			l.Depth = max(l.Depth/2, 1)
 		}
 		l.Pitch = l.Width * l.Size()
@@ -47,7 +47,7 @@ func (t *Texture) Level(n int) Texture {
 // MostLevels is how many levels halve the sizes until all are 1.
 func (t *Texture) MostLevels() int {
 	size := max(t.Width, t.Height)
-	if !t.Layered {
+	if !t.Layered && !t.Cube {
 		size = max(size, t.Depth)
 	}
 	return 1 + int(math.Log2(float64(size)))
@@ -106,11 +106,14 @@ func (t *Texture) At(x [3]int64, layer uint32, level int32, read Read) [4]uint32
 	return l.at(x, layer, read)
 }
 
-// Detail is the level of detail of a read between whose neighbors the coordinates
-// grow by dx and dy: that on which the longer step is one element.
+// Detail is the level of detail of a read at x, between whose neighbors the
+// coordinates grow by dx and dy: that on which the longer step is one element.
 //
 // OpenGL 4.6 specification, "Scale Factor and Level of Detail".
-func (t *Texture) Detail(dx, dy [3]float32) float32 {
+func (t *Texture) Detail(x, dx, dy [3]float32) float32 {
+	if t.Cube {
+		dx, dy = stepOnFace(x, dx), stepOnFace(x, dy)
+	}
 	return float32(math.Log2(max(t.length(dx), t.length(dy))))
 }
 
@@ -119,7 +122,7 @@ func (t *Texture) length(step [3]float32) float64 {
 	sum := 0.0
 	for d := range t.Rank {
 		x := float64(step[d])
-		if t.Normalized {
+		if t.Normalized || t.Cube {
 			x *= float64(t.extent(d))
 		}
 		sum += x * x

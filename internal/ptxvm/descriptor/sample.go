@@ -23,6 +23,9 @@ func (t *Texture) FetchAt(i int64, read Read) [4]uint32 {
 //
 // CUDA C++ Programming Guide, "Texture Fetching".
 func (t *Texture) sample(x [3]float32, layer uint32, read Read) [4]uint32 {
+	if t.Cube {
+		return t.sampleCube(x, layer, read)
+	}
 	var first [3]int64
 	var next [3]float64 // the weights of the elements behind the first
 	for d := range t.Rank {
@@ -36,6 +39,12 @@ func (t *Texture) sample(x [3]float32, layer uint32, read Read) [4]uint32 {
 	if !t.Linear {
 		return t.at(first, layer, read)
 	}
+	return t.mean(first, next, func(at [3]int64) [4]uint32 { return t.at(at, layer, read) })
+}
+
+// mean is that of the elements around a place. next are the weights of those behind
+// the first.
+func (t *Texture) mean(first [3]int64, next [3]float64, element func([3]int64) [4]uint32) [4]uint32 {
 	var sum [4]float64
 	for k := range 1 << t.Rank {
 		weight, at := 1.0, first
@@ -50,7 +59,7 @@ func (t *Texture) sample(x [3]float32, layer uint32, read Read) [4]uint32 {
 		if weight == 0 {
 			continue // what is not read cannot be NaN
 		}
-		for c, bits := range t.at(at, layer, read) {
+		for c, bits := range element(at) {
 			sum[c] += weight * float64(math.Float32frombits(bits))
 		}
 	}

@@ -93,7 +93,8 @@ func (w *Warp) texel(in *Inst, l int, t *descriptor.Texture, read descriptor.Rea
 		}
 		return t.At(whole, layer, level, read)
 	}
-	return t.Sample(w.numbers(at, l), layer, w.detail(g, detail, l, t), read)
+	x := w.numbers(at, l)
+	return t.Sample(x, layer, w.detail(g, detail, l, t, x), read)
 }
 
 // numbers are up to 3 of a lane's registers.
@@ -104,13 +105,13 @@ func (w *Warp) numbers(places []uint32, l int) (list [3]float32) {
 	return list
 }
 
-// detail is the level of detail that a lane asks for.
-func (w *Warp) detail(g ptxir.Geometry, places []uint32, l int, t *descriptor.Texture) float32 {
+// detail is the level of detail that a lane asks for at a place.
+func (w *Warp) detail(g ptxir.Geometry, places []uint32, l int, t *descriptor.Texture, at [3]float32) float32 {
 	switch g.Detail {
 	case ptxir.DetailLevel:
 		return w.numbers(places, l)[0]
 	case ptxir.DetailGradient:
-		return t.Detail(w.numbers(places[:g.Rank], l), w.numbers(places[g.Rank:], l))
+		return t.Detail(at, w.numbers(places[:g.Rank], l), w.numbers(places[g.Rank:], l))
 	}
 	return 0
 }
@@ -163,8 +164,12 @@ func misread(ir *ptxir.Instr, t *descriptor.Texture) string {
 	switch {
 	case t.Fetch && (g.Rank != 1 || g.Layered || ir.From != ptxir.S32):
 		return "a texture of linear memory is read by one whole number"
-	case !t.Fetch && (g.Rank != t.Rank || g.Layered != t.Layered):
-		return fmt.Sprintf("a texture of %s is read by %s", shape(t.Rank, t.Layered), coordinates(g))
+	case !t.Fetch && (g.Cube != t.Cube || g.Layered != t.Layered || !g.Cube && g.Rank != t.Rank):
+		what := shape(t.Rank, t.Layered)
+		if t.Cube {
+			what = "the faces of a cube, of " + what
+		}
+		return fmt.Sprintf("a texture of %s is read by %s", what, coordinates(g))
 	}
 	return ""
 }
@@ -179,6 +184,9 @@ func shape(rank int, layered bool) string {
 
 func coordinates(g ptxir.Geometry) string {
 	text := [...]string{1: "1 coordinate", 2: "2 coordinates", 3: "3 coordinates"}[g.Rank]
+	if g.Cube {
+		text = "a direction"
+	}
 	if g.Layered {
 		text += " in a layer"
 	}

@@ -44,6 +44,10 @@ class OpaqueArray(_core.OpaqueArray):
         Number of channels, 2 or 4.
     layered : bool
         Whether the first dimension counts layers, between which no filter takes means.
+    cubemap : bool
+        Whether it has the 6 faces of a cube, of which a direction names one and a place on it: one
+        more dimension before rows, in the order +x, -x, +y, -y, +z and -z. With `layered`, several
+        cubes. Faces are square.
     surfaces : bool
         Whether a `Surface` can be made of it.
 
@@ -88,14 +92,15 @@ class OpaqueArray(_core.OpaqueArray):
         stream: StreamLike,
         channels: Literal[2, 4] | None = None,
         layered: bool = False,
+        cubemap: bool = False,
         surfaces: bool = False,
     ) -> _T:
         """Check the values and create the array."""
-        facts, extent, size = described(shape, dtype, channels, layered, surfaces)
+        facts, extent, size = described(shape, dtype, channels, (layered, cubemap, surfaces))
         on = stream_of(stream)
         limit(facts, extent, on.device)
         nbytes = size * count(facts.shape)
-        numbers = (FORMATS[facts.dtype], facts.channels, *extent, facts.layered, facts.surfaces, 0)
+        numbers = (FORMATS[facts.dtype], facts.channels, *extent, *facts[3:], 0)
         made = _core._array_new(cls, on, numbers, nbytes, tuple(facts))
         return cast("_T", made)
 
@@ -111,7 +116,7 @@ class OpaqueArray(_core.OpaqueArray):
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions that have coordinates: 1, 2 or 3."""
+        """Number of dimensions that have coordinates: 1, 2 or 3; 2 of a face of a cubemap."""
         return rank(self._all)
 
     @property
@@ -128,6 +133,11 @@ class OpaqueArray(_core.OpaqueArray):
     def layered(self) -> bool:
         """Whether the first dimension counts layers."""
         return self._all.layered
+
+    @property
+    def cubemap(self) -> bool:
+        """Whether it has the 6 faces of a cube."""
+        return self._all.cubemap
 
     @property
     def surfaces(self) -> bool:
@@ -243,7 +253,8 @@ class OpaqueArray(_core.OpaqueArray):
 
     def __repr__(self) -> str:
         facts = self._all
-        more = ", layered" * facts.layered + ", closed" * self.is_closed
+        more = ", layered" * facts.layered + ", cubemap" * facts.cubemap
+        more += ", closed" * self.is_closed
         return (
             f"<cudago.OpaqueArray of {facts.shape} {facts.dtype} on device {self._ordinal}{more}>"
         )

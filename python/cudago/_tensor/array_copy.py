@@ -40,7 +40,7 @@ def sides(dst: Any, src: Any, stream: StreamLike | None = None) -> tuple[Any, An
 
 def _check_arrays(dst: _core.OpaqueArray, src: _core.OpaqueArray) -> None:
     ours, theirs = Facts(*dst._facts), Facts(*src._facts)
-    if ours[:4] != theirs[:4]:
+    if ours[:-1] != theirs[:-1]:
         raise ValueError(f"{src!r} and {dst!r} do not have the same dimensions and elements")
     if dst._ordinal != src._ordinal:
         raise ValueError(f"{src!r} and {dst!r} are on different devices")
@@ -100,6 +100,8 @@ def _pitch(t: Tensor, facts: Facts, width: int, rows: int, slices: int) -> tuple
         pitch = steps[-2]
     if pitch < width:
         raise ValueError(f"rows of {width} bytes cannot be {pitch} bytes apart: copy the tensor")
+    if len(steps) > 2 and t.shape[0] > 1 and steps[0] != 6 * steps[1]:
+        raise ValueError("all faces of cubes must be equally far apart: copy the tensor")
     slice_ = steps[-2] if slices > 1 else pitch * rows
     if slice_ % pitch or slice_ // pitch < rows:
         raise ValueError(

@@ -25,9 +25,9 @@ _T = TypeVar("_T", bound="MipmappedArray")
 class MipmappedArray(_core.MipmappedArray):
     """An array and smaller ones of the same content: its levels.
 
-    Each level is half as wide, high and deep as the one before, and has as many layers. Kernels
-    read all of it through a `Texture`, with ``tex2DLod`` or ``tex2DGrad`` and their kin. Copies and
-    surfaces reach one level at a time, which is an `OpaqueArray`.
+    Each level is half as wide, high and deep as the one before, and has as many layers and faces.
+    Kernels read all of it through a `Texture`, with ``tex2DLod`` or ``tex2DGrad`` and their kin.
+    Copies and surfaces reach one level at a time, which is an `OpaqueArray`.
 
     Parameters
     ----------
@@ -43,6 +43,10 @@ class MipmappedArray(_core.MipmappedArray):
         Number of channels, 2 or 4.
     layered : bool
         Whether the first dimension counts layers, between which no filter takes means.
+    cubemap : bool
+        Whether it has the 6 faces of a cube, of which a direction names one and a place on it: one
+        more dimension before rows, in the order +x, -x, +y, -y, +z and -z. With `layered`, several
+        cubes. Faces are square.
     surfaces : bool
         Whether a `Surface` can be made of a level.
 
@@ -88,10 +92,11 @@ class MipmappedArray(_core.MipmappedArray):
         level_count: SupportsIndex | None = None,
         channels: Literal[2, 4] | None = None,
         layered: bool = False,
+        cubemap: bool = False,
         surfaces: bool = False,
     ) -> _T:
         """Check the values and create the array."""
-        facts, extent, size = described(shape, dtype, channels, layered, surfaces)
+        facts, extent, size = described(shape, dtype, channels, (layered, cubemap, surfaces))
         most = most_levels(facts)
         levels = most if level_count is None else index(level_count)
         if not 1 <= levels <= most:
@@ -103,7 +108,7 @@ class MipmappedArray(_core.MipmappedArray):
         nbytes = size * sum(count(of_level(facts, i).shape) for i in range(levels))
         numbers = (
             *(FORMATS[facts.dtype], facts.channels, *extent),
-            *(facts.layered, facts.surfaces, levels),
+            *(*facts[3:], levels),
         )
         made = _core._array_new(cls, on, numbers, nbytes, (*facts, levels, size))
         return cast("_T", made)
@@ -156,7 +161,7 @@ class MipmappedArray(_core.MipmappedArray):
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions that have coordinates: 1, 2 or 3."""
+        """Number of dimensions that have coordinates: 1, 2 or 3; 2 of a face of a cubemap."""
         return rank(self._all)
 
     @property
@@ -175,6 +180,11 @@ class MipmappedArray(_core.MipmappedArray):
         return self._all.layered
 
     @property
+    def cubemap(self) -> bool:
+        """Whether it has the 6 faces of a cube."""
+        return self._all.cubemap
+
+    @property
     def surfaces(self) -> bool:
         """Whether a `Surface` can be made of a level."""
         return self._all.surfaces
@@ -185,7 +195,8 @@ class MipmappedArray(_core.MipmappedArray):
 
     def __repr__(self) -> str:
         facts, levels = self._all, self.level_count
-        more = ", layered" * facts.layered + ", closed" * self.is_closed
+        more = ", layered" * facts.layered + ", cubemap" * facts.cubemap
+        more += ", closed" * self.is_closed
         many = f"{levels} level" + "s" * (levels > 1)
         return (
             f"<cudago.MipmappedArray of {facts.shape} {facts.dtype}, {many}, on device "

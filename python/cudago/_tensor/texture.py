@@ -30,9 +30,9 @@ class Texture(_core.Descriptor):
 
     A kernel takes it by value, as ``cudaTextureObject_t``, and reads it with ``tex1Dfetch`` or
     ``tex2D``, of an array also with ``tex1D``, ``tex3D`` or ``tex2DLayered``, of a mipmapped one
-    with ``tex2DLod`` or ``tex2DGrad`` and their kin. It keeps the memory, and so do launches in
-    flight and graphs that have it as an argument. The driver's object is destroyed with the last of
-    them.
+    with ``tex2DLod`` or ``tex2DGrad``, of a cubemap with ``texCubemap``. It keeps the memory, and
+    so do launches in flight and graphs that have it as an argument. The driver's object is
+    destroyed with the last of them.
 
     Parameters
     ----------
@@ -51,13 +51,16 @@ class Texture(_core.Descriptor):
         Whether a read between elements takes the nearest or a mean, which needs floating-point
         reads.
     normalized_coordinates : bool
-        Whether coordinates go from 0 to 1; those of a mipmapped array must.
+        Whether coordinates go from 0 to 1; those of a mipmapped array and of a cubemap must.
     promote : bool
         Whether integers of 8 and 16 bits are read as floating-point numbers up to 1.
     border : sequence of float, optional
         What the channels are beyond a border; by default 0.
     srgb : bool
         Whether promoted integers of 8 bits are colors in sRGB, and read as linear ones.
+    seamless_cubemap : bool
+        Whether a filter goes on beyond the edges of a cubemap's faces, for which there is no
+        `address_mode` then.
     mipmap_filter_mode : {"point", "linear"}
         Whether a read between two levels of a mipmapped array takes the nearer one or a mean of
         both, which needs floating-point reads.
@@ -109,6 +112,7 @@ class Texture(_core.Descriptor):
         promote: bool = False,
         border: Sequence[float] | None = None,
         srgb: bool = False,
+        seamless_cubemap: bool = False,
         mipmap_filter_mode: _Filter = "point",
         mipmap_level_bias: float = 0.0,
         min_mipmap_level_clamp: float = 0.0,
@@ -136,9 +140,10 @@ class Texture(_core.Descriptor):
             bool(normalized_coordinates),
             bool(promote),
             bool(srgb),
+            bool(seamless_cubemap),
             levels,
         )
-        check(facts, not isinstance(tensor, Tensor))
+        check(facts, None if isinstance(tensor, Tensor) else tensor)
         beyond = color(border)
         if isinstance(tensor, Tensor):
             at = rows(tensor, facts, device_at() if tensor.device is None else tensor.device)
@@ -146,7 +151,9 @@ class Texture(_core.Descriptor):
             made = _core._texture_new(cls, tensor, numbers, kinds(facts, 2), beyond, tuple(facts))
             return cast("_T", made)
         more = ((int(levels.mode == "linear"), *levels[2:]),) if levels.number else ()
-        made = _core._array_texture_new(cls, tensor, kinds(facts, 3), beyond, tuple(facts), *more)
+        made = _core._array_texture_new(
+            cls, tensor, (*kinds(facts, 3), int(facts.seamless)), beyond, tuple(facts), *more
+        )
         return cast("_T", made)
 
     @property
@@ -194,6 +201,11 @@ class Texture(_core.Descriptor):
     def srgb(self) -> bool:
         """Whether integers are colors in sRGB, and read as linear ones."""
         return self._all.srgb
+
+    @property
+    def seamless_cubemap(self) -> bool:
+        """Whether a filter goes on beyond the edges of a cubemap's faces."""
+        return self._all.seamless
 
     @property
     def mipmap_filter_mode(self) -> str:

@@ -48,6 +48,7 @@ class Facts(NamedTuple):
     normalized_coordinates: bool
     promote: bool
     srgb: bool
+    seamless: bool
     levels: Levels
 
 
@@ -104,9 +105,10 @@ def color(border: Sequence[float] | None) -> tuple[float, float, float, float]:
     return values[0], values[1], values[2], values[3]
 
 
-def check(facts: Facts, of_array: bool) -> None:
+def check(facts: Facts, array: OpaqueArray | MipmappedArray | None) -> None:
     """Check what does not depend on the device."""
     _check_levels(facts)
+    _check_cubemap(facts, array is not None and array.cubemap)
     if facts.filter_mode not in ("point", "linear"):
         raise ValueError(f"filter_mode must be 'point' or 'linear', got {facts.filter_mode!r}")
     if not facts.normalized_coordinates and {"wrap", "mirror"} & set(facts.address_mode):
@@ -122,7 +124,7 @@ def check(facts: Facts, of_array: bool) -> None:
             f"filter_mode 'linear' needs floating-point reads: got {facts.dtype}"
             + ("" if wide else "; set promote=True")
         )
-    fetched = not of_array and len(facts.shape) - (facts.channels > 1) == 1
+    fetched = array is None and len(facts.shape) - (facts.channels > 1) == 1
     if fetched and (facts.filter_mode == "linear" or facts.normalized_coordinates):
         raise ValueError(
             "a texture of one dimension is read by whole numbers, without filters and normalized "
@@ -146,6 +148,13 @@ def levels_of(level_count: int, mode: str, bias: float, low: float, high: float 
             f"max_mipmap_level_clamp: got {levels.bias}, {levels.low} and {levels.high}"
         )
     return levels
+
+
+def _check_cubemap(facts: Facts, cubemap: bool) -> None:
+    if cubemap and not facts.normalized_coordinates:
+        raise ValueError("a texture of a cubemap needs normalized_coordinates=True")
+    if facts.seamless and not cubemap:
+        raise ValueError("seamless_cubemap needs an array that was made with cubemap=True")
 
 
 def _check_levels(facts: Facts) -> None:

@@ -20,6 +20,8 @@ const (
 	mostArrayLayered = 32768
 	mostArrayLayers  = 2048
 	mostMipmapped    = 32768 // of arrays of one and two dimensions
+	mostCube         = 32768
+	mostCubeFaces    = 2046
 )
 
 // array is a CUDA array, or a level of a mipmapped one.
@@ -30,8 +32,8 @@ type array struct {
 	isLevel bool // of an array that has the allocation
 }
 
-// CuArray3DCreate leaves out cubes, and everything that has no flag or format in
-// this package.
+// CuArray3DCreate leaves out everything that has no flag or format in this
+// package.
 func (d *simulator) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (driver.CUarray, driver.CUresult) {
 	c, r := d.maker()
 	if r != driver.CUDA_SUCCESS {
@@ -50,18 +52,18 @@ func (d *simulator) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (drive
 
 // texelsOf checks what cuda.h asks of arrays.
 func texelsOf(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (t descriptor.Texture, r driver.CUresult) {
-	const flags = driver.CUDA_ARRAY3D_LAYERED | driver.CUDA_ARRAY3D_SURFACE_LDST
+	const flags = driver.CUDA_ARRAY3D_LAYERED | driver.CUDA_ARRAY3D_SURFACE_LDST | driver.CUDA_ARRAY3D_CUBEMAP
 	if desc.Flags&^flags != 0 {
 		return t, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	t = descriptor.Texture{
 		Format: uint8(desc.Format), Channels: uint8(desc.NumChannels), Rank: 3, Layered: desc.Flags&driver.CUDA_ARRAY3D_LAYERED != 0,
-		Width: desc.Width, Height: max(desc.Height, 1), Depth: max(desc.Depth, 1),
+		Cube: desc.Flags&driver.CUDA_ARRAY3D_CUBEMAP != 0, Width: desc.Width, Height: max(desc.Height, 1), Depth: max(desc.Depth, 1),
 	}
 	switch {
 	case desc.Height == 0:
 		t.Rank = 1
-	case desc.Depth == 0 || t.Layered:
+	case desc.Depth == 0 || t.Layered || t.Cube:
 		t.Rank = 2
 	}
 	known := descriptor.FormatSize(t.Format) != 0 && desc.Format>>8 == 0
@@ -80,8 +82,12 @@ func arrayFits(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) bool {
 		return desc.Width > 0 && desc.Width <= width && desc.Height <= height && desc.Depth <= depth
 	}
 	surface := desc.Flags&driver.CUDA_ARRAY3D_SURFACE_LDST != 0
+	layered := desc.Flags&driver.CUDA_ARRAY3D_LAYERED != 0
 	switch {
-	case desc.Flags&driver.CUDA_ARRAY3D_LAYERED != 0:
+	case desc.Flags&driver.CUDA_ARRAY3D_CUBEMAP != 0:
+		faces := desc.Depth == 6 || layered && desc.Depth > 0 && desc.Depth%6 == 0
+		return faces && desc.Width == desc.Height && within(mostCube, mostCube, mostCubeFaces)
+	case layered:
 		return desc.Depth > 0 && within(mostArrayLayered, mostArrayLayered, mostArrayLayers)
 	case desc.Height == 0 && surface:
 		return within(mostSurface1D, 0, 0)
@@ -121,7 +127,7 @@ func (d *simulator) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (driver.C
 		}
 		t := &a.texels
 		s := descriptor.Surface{
-			Rank: t.Rank, Layered: t.Layered, Memory: t.Memory, Width: t.Pitch, Height: t.Height, Depth: t.Depth, Pitch: t.Pitch, Slice: t.Slice,
+			Rank: t.Rank, Layered: t.Layered || t.Cube, Memory: t.Memory, Width: t.Pitch, Height: t.Height, Depth: t.Depth, Pitch: t.Pitch, Slice: t.Slice,
 		}
 		b := s.Encode()
 		return b[:], driver.CUDA_SUCCESS

@@ -25,7 +25,7 @@ func (d *simulator) CuMipmappedArrayCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR,
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if !t.Layered && t.Rank < 3 && max(t.Width, t.Height) > mostMipmapped {
+	if !t.Layered && !t.Cube && t.Rank < 3 && max(t.Width, t.Height) > mostMipmapped {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	n := int(min(max(levels, 1), uint32(t.MostLevels())))

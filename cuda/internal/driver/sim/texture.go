@@ -41,7 +41,7 @@ func (d *simulator) CuTexObjectDestroy(h driver.CUtexObject) driver.CUresult {
 
 // textureOf checks what cuda.h asks of textures.
 func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC) (t descriptor.Texture, ok bool) {
-	const flags = driver.CU_TRSF_READ_AS_INTEGER | driver.CU_TRSF_NORMALIZED_COORDINATES
+	const flags = driver.CU_TRSF_READ_AS_INTEGER | driver.CU_TRSF_NORMALIZED_COORDINATES | driver.CU_TRSF_SEAMLESS_CUBEMAP
 	if res.Flags != 0 || tex.Flags&^flags != 0 || tex.FilterMode>>1 != 0 {
 		return t, false
 	}
@@ -54,6 +54,9 @@ func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_T
 		t, ok = d.ofLevels(res.MipmappedArray(), tex)
 	default:
 		t, ok = ofMemory(res)
+	}
+	if t.Seamless = tex.Flags&driver.CU_TRSF_SEAMLESS_CUBEMAP != 0; t.Seamless && !t.Cube {
+		return t, false
 	}
 	t.Integer = tex.Flags&driver.CU_TRSF_READ_AS_INTEGER != 0
 	if !ok || t.Fetch {
