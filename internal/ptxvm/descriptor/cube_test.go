@@ -106,7 +106,7 @@ func TestTextureIsReadAsWritten(t *testing.T) {
 	cube, _ := cubeOf(4)
 	cube.Seamless, cube.Layered, cube.Depth, cube.Color = true, true, 12, [4]float32{1, 2, 3, 4}
 	cube.Mips = Mips{Levels: 3, Linear: true, Bias: -0.5, Least: 0.25, Greatest: 2}
-	line := Texture{Format: formatU8, Channels: 4, Rank: 1, Width: 7, Height: 1, Depth: 1, Fetch: true, Integer: true}
+	line := Texture{Format: formatU8, Channels: 4, Rank: 1, Width: 7, Height: 1, Depth: 1, Fetch: true, Integer: true, SRGB: true}
 	for _, want := range []Texture{cube, line} {
 		b := want.Encode()
 		got, err := DecodeTexture(b[:])

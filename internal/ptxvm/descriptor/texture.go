@@ -38,8 +38,8 @@ const (
 //	16  address, 24 width, 32 height, 40 pitch in bytes
 //	48  border color, 16 bytes
 //	64  depth, 72 bytes from slice to slice
-//	80  levels, 1 for means between levels, 1 for means across the edges of cubes: a
-//	    byte each; 0
+//	80  levels, 1 for means between levels, 1 for means across the edges of cubes, 1
+//	    for colors in sRGB: a byte each
 //	84  bias of levels, 88 the least, 92 the greatest: numbers of 32 bits
 type Texture struct {
 	Format, Channels uint8
@@ -52,6 +52,7 @@ type Texture struct {
 	Linear           bool // filtered
 	Normalized       bool
 	Integer          bool // integers are not promoted to numbers up to 1
+	SRGB             bool // promoted unsigned bytes are colors in sRGB
 	Memory           uint64
 	Width, Height    uint64 // elements
 	Depth            uint64 // slices or layers
@@ -77,7 +78,7 @@ func (t *Texture) Encode() (b [TextureSize]byte) {
 	put.PutUint32(b[:], textureMark)
 	b[4], b[5], b[6], b[7] = t.Format, t.Channels, byte(t.Address[0]), byte(t.Address[1])
 	b[12], b[13] = byte(t.Address[2]), byte(t.Rank)
-	for place, on := range map[int]bool{8: t.Fetch, 9: t.Linear, 10: t.Normalized, 11: t.Integer, 14: t.Layered, 15: t.Cube, 82: t.Seamless} {
+	for place, on := range map[int]bool{8: t.Fetch, 9: t.Linear, 10: t.Normalized, 11: t.Integer, 14: t.Layered, 15: t.Cube, 82: t.Seamless, 83: t.SRGB} {
 		if on {
 			b[place] = 1
 		}
@@ -102,7 +103,7 @@ func DecodeTexture(b []byte) (t Texture, err error) {
 	}
 	t = Texture{
 		Format: b[4], Channels: b[5], Address: [3]AddressMode{AddressMode(b[6]), AddressMode(b[7]), AddressMode(b[12])},
-		Fetch: b[8] == 1, Linear: b[9] == 1, Normalized: b[10] == 1, Integer: b[11] == 1, Rank: int(b[13]), Layered: b[14] == 1, Cube: b[15] == 1, Seamless: b[82] == 1,
+		Fetch: b[8] == 1, Linear: b[9] == 1, Normalized: b[10] == 1, Integer: b[11] == 1, Rank: int(b[13]), Layered: b[14] == 1, Cube: b[15] == 1, Seamless: b[82] == 1, SRGB: b[83] == 1,
 		Memory: get.Uint64(b[16:]), Width: get.Uint64(b[24:]), Height: get.Uint64(b[32:]), Pitch: get.Uint64(b[40:]),
 		Depth: get.Uint64(b[64:]), Slice: get.Uint64(b[72:]),
 	}
@@ -175,8 +176,20 @@ func (t *Texture) bits(b []byte) [4]uint32 {
 	size := FormatSize(t.Format)
 	for c := range int(t.Channels) {
 		out[c] = t.channel(b[uint64(c)*size:])
+		if t.SRGB && c < 3 && t.Format == formatU8 && !t.Integer { // the fourth is no color
+			out[c] = math.Float32bits(float32(linear(float64(math.Float32frombits(out[c])))))
+		}
 	}
 	return out
+}
+
+// linear is the intensity of a color in sRGB: IEC 61966-2-1. Like hardware, this
+// comes before all filters.
+func linear(c float64) float64 {
+	if c <= 0.04045 {
+		return c / 12.92
+	}
+	return math.Pow((c+0.055)/1.055, 2.4)
 }
 
 func (t *Texture) channel(b []byte) uint32 {

@@ -57,7 +57,8 @@ class Texture(_core.Descriptor):
     border : sequence of float, optional
         What the channels are beyond a border; by default 0.
     srgb : bool
-        Whether promoted integers of 8 bits are colors in sRGB, and read as linear ones.
+        Whether promoted unsigned integers of 8 bits are colors in sRGB, and read as linear ones;
+        the fourth channel is none.
     seamless_cubemap : bool
         Whether a filter goes on beyond the edges of a cubemap's faces, for which there is no
         `address_mode` then.
@@ -84,8 +85,6 @@ class Texture(_core.Descriptor):
     -----
     A tensor's memory begins at a multiple of the device's ``texture_alignment``, rows are a
     multiple of ``texture_pitch_alignment`` bytes apart. Writes become visible with the next launch.
-
-    The simulated driver has no `srgb`.
 
     References
     ----------

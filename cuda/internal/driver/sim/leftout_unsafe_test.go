@@ -120,10 +120,6 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 	"virtual memory that may only be read": func(t *testing.T, o *one) driver.CUresult {
 		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(1), Flags: 1})
 	},
-	"textures that read sRGB": func(_ *testing.T, o *one) driver.CUresult {
-		_, r := o.CuTexObjectCreate(&driver.CUDA_RESOURCE_DESC{ResType: driver.CU_RESOURCE_TYPE_ARRAY}, &driver.CUDA_TEXTURE_DESC{Flags: driver.CU_TRSF_SRGB}, nil)
-		return r
-	},
 	"textures of views of arrays": func(_ *testing.T, o *one) driver.CUresult {
 		_, r := o.CuTexObjectCreate(&driver.CUDA_RESOURCE_DESC{ResType: driver.CU_RESOURCE_TYPE_ARRAY}, &driver.CUDA_TEXTURE_DESC{}, &driver.CUDA_RESOURCE_VIEW_DESC{})
 		return r

@@ -19,11 +19,11 @@ const (
 	mostTexture2DPitch    = 2097120
 )
 
-// CuTexObjectCreate leaves out views and colors in sRGB.
+// CuTexObjectCreate leaves out views.
 func (d *simulator) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (driver.CUtexObject, driver.CUresult) {
 	return describe(d, &d.textures, func() ([]byte, driver.CUresult) {
 		ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY || res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
-		if tex.Flags&driver.CU_TRSF_SRGB != 0 || ofArray && view != nil {
+		if ofArray && view != nil {
 			return nil, driver.CUDA_ERROR_NOT_SUPPORTED
 		}
 		t, ok := d.textureOf(res, tex)
@@ -41,7 +41,7 @@ func (d *simulator) CuTexObjectDestroy(h driver.CUtexObject) driver.CUresult {
 
 // textureOf checks what cuda.h asks of textures.
 func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC) (t descriptor.Texture, ok bool) {
-	const flags = driver.CU_TRSF_READ_AS_INTEGER | driver.CU_TRSF_NORMALIZED_COORDINATES | driver.CU_TRSF_SEAMLESS_CUBEMAP
+	const flags = driver.CU_TRSF_READ_AS_INTEGER | driver.CU_TRSF_NORMALIZED_COORDINATES | driver.CU_TRSF_SEAMLESS_CUBEMAP | driver.CU_TRSF_SRGB
 	if res.Flags != 0 || tex.Flags&^flags != 0 || tex.FilterMode>>1 != 0 {
 		return t, false
 	}
@@ -58,6 +58,7 @@ func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_T
 	if t.Seamless = tex.Flags&driver.CU_TRSF_SEAMLESS_CUBEMAP != 0; t.Seamless && !t.Cube {
 		return t, false
 	}
+	t.SRGB = tex.Flags&driver.CU_TRSF_SRGB != 0
 	t.Integer = tex.Flags&driver.CU_TRSF_READ_AS_INTEGER != 0
 	if !ok || t.Fetch {
 		return t, ok
