@@ -159,6 +159,19 @@ func creations(c *Context) map[string]func() (io.Closer, error) {
 			}
 			return surfaceOfItsOwn{s, a}, nil
 		},
+		"new mipmapped array": func() (io.Closer, error) {
+			return c.NewMipmappedArray(ArrayParams{Width: 4, Height: 4, Format: 0x20, Channels: 1}, 3)
+		},
+		"level of a mipmapped array": func() (io.Closer, error) {
+			m, err := c.NewMipmappedArray(ArrayParams{Width: 4, Height: 4, Format: 0x20, Channels: 1}, 3)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := m.Level(2); err != nil {
+				return nil, errors.Join(err, m.Close())
+			}
+			return m, nil
+		},
 		"new texture": func() (io.Closer, error) {
 			return c.NewTexture(TextureParams{Ptr: 1 << 20, Format: 0x20, Channels: 1, Width: 8, Pitch: 32})
 		},

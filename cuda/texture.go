@@ -14,6 +14,7 @@ import (
 // of cuda.h (CU_AD_FORMAT_…, CU_TR_…).
 type TextureParams struct {
 	Array            uint64 // the handle of an [Array]; then there are no Ptr, Format, Channels and sizes
+	Mipmapped        bool   // Array is that of a [MipmappedArray]
 	Ptr              uint64
 	Format, Channels uint32
 	// Width and Height are elements; of linear memory Height is 0. Pitch is the bytes
@@ -23,13 +24,22 @@ type TextureParams struct {
 	Linear, Normalized   bool // filtered; coordinates up to 1
 	Integer              bool // integers are not promoted to numbers up to 1
 	SRGB                 bool // promoted numbers are converted to linear ones
+	Seamless             bool // filters go on beyond the edges of a cube's faces
 	Border               [4]float32
+	Levels               TextureLevels
+}
+
+// TextureLevels says how a texture of a [MipmappedArray] chooses a level.
+type TextureLevels struct {
+	Linear          bool    // means between two levels
+	Bias            float32 // added to the level that a kernel asks for
+	Least, Greatest float32 // bounds of the sum
 }
 
 // String returns all that the driver is told.
 func (p *TextureParams) String() string {
 	if p.Array != 0 {
-		return fmt.Sprintf("address modes %v, of array %#x", p.Address, p.Array)
+		return fmt.Sprintf("address modes %v, of array %#x, levels %+v", p.Address, p.Array, p.Levels)
 	}
 	return fmt.Sprintf("format %d, %d channels, %d x %d, pitch %d, address modes %v, at %#x", p.Format, p.Channels, p.Width, p.Height, p.Pitch, p.Address, p.Ptr)
 }
@@ -46,6 +56,13 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 		*res = driver.OfArray(driver.CUarray(p.Array))
 	}
 	tex := &driver.CUDA_TEXTURE_DESC{BorderColor: p.Border}
+	if p.Mipmapped {
+		*res = driver.OfMipmappedArray(driver.CUmipmappedArray(p.Array))
+		tex.MipmapLevelBias, tex.MinMipmapLevelClamp, tex.MaxMipmapLevelClamp = p.Levels.Bias, p.Levels.Least, p.Levels.Greatest
+	}
+	if p.Levels.Linear {
+		tex.MipmapFilterMode = driver.CU_TR_FILTER_MODE_LINEAR
+	}
 	for i, mode := range p.Address {
 		tex.AddressMode[i] = driver.CUaddress_mode(mode)
 	}
@@ -57,6 +74,9 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 	}
 	if p.Integer {
 		tex.Flags |= driver.CU_TRSF_READ_AS_INTEGER
+	}
+	if p.Seamless {
+		tex.Flags |= driver.CU_TRSF_SEAMLESS_CUBEMAP
 	}
 	if p.SRGB {
 		tex.Flags |= driver.CU_TRSF_SRGB
@@ -70,9 +90,12 @@ func (p *TextureParams) abi() (*driver.CUDA_RESOURCE_DESC, *driver.CUDA_TEXTURE_
 //
 // Close it when no kernel uses it any more. It does not keep the memory.
 type Texture struct {
-	ctx    *Context
-	h      driver.CUtexObject // immutable
-	closed atomic.Bool
+	*opaque[driver.CUtexObject]
+}
+
+var textureKind = opaqueKind[driver.CUtexObject]{
+	name: "texture", create: "cuTexObjectCreate", destroy: "cuTexObjectDestroy", free: driver.API.CuTexObjectDestroy,
+	count: func(l *liveCounts) *atomic.Int64 { return &l.textures },
 }
 
 // NewTexture makes a texture. It calls cuTexObjectCreate.
@@ -80,33 +103,12 @@ type Texture struct {
 // Errors: [ErrorInvalidValue] if a rule of CUDA's is broken; [ErrorNotSupported]
 // if the driver has no such textures.
 func (c *Context) NewTexture(p TextureParams) (*Texture, error) {
-	leave, err := c.Enter()
+	o, err := newOpaque(c, &textureKind, p.String, func(api driver.API) (driver.CUtexObject, driver.CUresult) {
+		res, tex := p.abi()
+		return api.CuTexObjectCreate(res, tex, nil)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
-	restore := c.drv.relax()
-	defer restore()
-	res, tex := p.abi()
-	h, r := c.drv.api.CuTexObjectCreate(res, tex, nil)
-	if r != driver.CUDA_SUCCESS {
-		return nil, c.fail("cuTexObjectCreate", r, p.String())
-	}
-	c.drv.live.textures.Add(1)
-	return &Texture{ctx: c, h: h}, nil
-}
-
-// Handle returns the CUtexObject.
-func (t *Texture) Handle() uint64 { return uint64(t.h) }
-
-// Close ends the use of t. Closing twice is fine. It calls cuTexObjectDestroy.
-func (t *Texture) Close() error {
-	if t.closed.Swap(true) {
-		return nil
-	}
-	c := t.ctx
-	c.dispose("cuTexObjectDestroy", "texture", nil, &c.drv.live.textures, func(api driver.API) driver.CUresult {
-		return api.CuTexObjectDestroy(t.h)
-	}, nil)
-	return nil
+	return &Texture{o}, nil
 }

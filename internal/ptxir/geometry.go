@@ -9,8 +9,22 @@ import "github.com/cudago/cudago/internal/ptx"
 type Geometry struct {
 	Rank    int  // coordinates, without the layer
 	Layered bool // the layer comes first
+	Cube    bool // the coordinates are a direction
 	Beyond  Beyond
+	Detail  Detail
 }
+
+// Detail is how a read of a texture chooses a level of a mipmapped one. The numbers
+// that it does so by come behind the coordinates.
+type Detail int
+
+// What .base, .level and .grad say: nothing, a number of the coordinates' type, two
+// steps of as many numbers as there are coordinates.
+const (
+	DetailBase Detail = iota
+	DetailLevel
+	DetailGradient
+)
 
 // Beyond is what an access of a surface does beyond its bounds.
 type Beyond int
@@ -30,17 +44,33 @@ func (g Geometry) Operands() int {
 	return g.Rank
 }
 
+// Details is how many registers choose a level.
+func (g Geometry) Details() int {
+	switch g.Detail {
+	case DetailLevel:
+		return 1
+	case DetailGradient:
+		return 2 * g.Rank
+	}
+	return 0
+}
+
 func (g Geometry) imm() int64 {
-	v := int64(g.Rank) | int64(g.Beyond)<<8
+	v := int64(g.Rank) | int64(g.Beyond)<<8 | int64(g.Detail)<<24
 	if g.Layered {
 		v |= 1 << 16
+	}
+	if g.Cube {
+		v |= 1 << 17
 	}
 	return v
 }
 
 // Geometry undoes what Imm of a texture or surface instruction has.
 func (in *Instr) Geometry() Geometry {
-	return Geometry{Rank: int(in.Imm & 0xff), Beyond: Beyond(in.Imm >> 8 & 0xff), Layered: in.Imm>>16 != 0}
+	return Geometry{
+		Rank: int(in.Imm & 0xff), Beyond: Beyond(in.Imm >> 8 & 0xff), Layered: in.Imm>>16&1 != 0, Cube: in.Imm>>17&1 != 0, Detail: Detail(in.Imm >> 24),
+	}
 }
 
 // geometries are the words of Geometry, and how many registers PTX has: some are
@@ -51,6 +81,7 @@ var geometries = map[string]struct {
 }{
 	"1d": {Geometry{Rank: 1}, 1}, "2d": {Geometry{Rank: 2}, 2}, "3d": {Geometry{Rank: 3}, 4},
 	"a1d": {Geometry{Rank: 1, Layered: true}, 2}, "a2d": {Geometry{Rank: 2, Layered: true}, 4},
+	"cube": {Geometry{Rank: 3, Cube: true}, 4}, "acube": {Geometry{Rank: 3, Layered: true, Cube: true}, 4},
 }
 
 // sampled reads [handle, {coordinates}]: the handle of a texture or surface, and
@@ -88,13 +119,17 @@ func (b *body) sampled(in *Instr, x *ptx.Operand, what string, coordinate Type) 
 func (b *body) geometry() (g Geometry, operands int) {
 	for _, word := range b.v.words {
 		if found, ok := geometries[word]; ok {
-			g, operands = found.g, found.operands
+			g.Rank, g.Layered, g.Cube, operands = found.g.Rank, found.g.Layered, found.g.Cube, found.operands
 		}
 		switch word {
 		case "clamp":
 			g.Beyond = BeyondClamps
 		case "zero":
 			g.Beyond = BeyondIsZero
+		case "level":
+			g.Detail = DetailLevel
+		case "grad":
+			g.Detail = DetailGradient
 		}
 	}
 	return g, operands

@@ -110,7 +110,7 @@ const (
 	OpBulkLoad                        // Src shared address, global address, bytes, mbarrier
 	OpBulkStore                       // Src shared address, global address, bytes
 	OpTensorLoad                      // Src shared address, address of the tensor map, mbarrier, coordinates
-	OpTex                             // Dst 4 channels; Src texture, coordinates; From: their type; Imm: Geometry
+	OpTex                             // Dst 4 channels; Src texture, coordinates, level; From: their type; Imm: Geometry
 	OpSurfLoad                        // Dst elements; Src surface, coordinates; Imm: Geometry
 	OpSurfStore                       // Src surface, coordinates, elements; Imm: Geometry
 	OpTensorStore                     // Src shared address, address of the tensor map, coordinates

@@ -87,7 +87,9 @@ func otherStores(types, vector string) []form {
 }
 
 var textureForms = []form{
-	{name: "tex", types: "f32|s32|u32.s32|f32", words: "1d|2d|3d|a1d|a2d! v4!", op: OpTex, lower: tex},
+	{name: "tex", types: "f32|s32|u32.s32|f32", words: "base|level 1d|2d|3d|a1d|a2d! v4!", op: OpTex, lower: tex},
+	{name: "tex", types: "f32|s32|u32.f32", words: "grad! 1d|2d|3d|a1d|a2d! v4!", op: OpTex, lower: tex},
+	{name: "tex", types: "f32|s32|u32.f32", words: "base|level|grad cube|acube! v4!", op: OpTex, lower: tex},
 }
 
 var surfaceForms = []form{

@@ -11,8 +11,8 @@ const (
 	hintWide       = "take the address in a 64-bit register"
 	hintLink       = "modules are not linked with each other: put its source into the same program"
 
-	reasonTexture = "of textures, only reads of single elements by a handle and coordinates are simulated, without cubes and levels"
-	reasonSurface = "of surfaces, only loads and stores of bytes by a handle are simulated, without cubes"
+	reasonTexture = "of textures, only reads of single elements by a handle and coordinates are simulated"
+	reasonSurface = "of surfaces, only loads and stores of bytes by a handle are simulated"
 	reasonCluster = "clusters of blocks are not simulated"
 	reasonBulk    = "of bulk and tensor copies (TMA), only plain and tiled loads, stores and prefetches by one block are simulated"
 	reasonMulti   = "multicast memory is not simulated"

@@ -191,6 +191,7 @@ enum cudago_class {
     CLS_SEMAPHORE,
     CLS_EXTERNAL,
     CLS_ARRAY,
+    CLS_MIPMAPPED,
     CLS_COUNT
 };
 extern PyTypeObject *cudago_base[CLS_COUNT]; /* the native types */

@@ -107,7 +107,7 @@ PyObject *cudago_set_class(PyObject *module, PyObject *args) {
     static const char *const names[] = {"Device", "Stream", "Event", "MemoryResource", "Buffer",
                                         "Pointer", "Handle", "Kernel", "LaunchConfig", "Operand",
                                         "Graph", "GraphExec", "Node", "ExecNode", "Finalizer", "GreenContext", "Descriptor",
-                                        "ExternalSemaphore", "ExternalMemory", "OpaqueArray"};
+                                        "ExternalSemaphore", "ExternalMemory", "OpaqueArray", "MipmappedArray"};
     _Static_assert(sizeof names / sizeof *names == CLS_COUNT, "enum cudago_class has other members");
     for (int k = 0; k < CLS_COUNT; k++) {
         if (strcmp(name, names[k])) continue;

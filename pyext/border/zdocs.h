@@ -818,6 +818,29 @@
 #define DOC_KERNEL_NAME \
     "The kernel's name in its module."
 
+#define DOC_MIPMAPPEDARRAY_CLOSE \
+    "close($self)\n" \
+    "--\n" \
+    "\n" \
+    "Let go of the memory. Closing twice is fine.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Levels and textures of the array, launches in flight and graphs that use it keep the memory.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuMipmappedArrayDestroy``"
+
+#define DOC_MIPMAPPEDARRAY_IS_CLOSED \
+    "Whether `close` was called."
+
+#define DOC_MIPMAPPEDARRAY_HANDLE \
+    "The ``CUmipmappedArray``, as an integer."
+
+#define DOC_MIPMAPPEDARRAY_NBYTES \
+    "Size of all elements of all levels, in bytes."
+
 #define DOC_OPAQUEARRAY_CLOSE \
     "close($self)\n" \
     "--\n" \

@@ -84,11 +84,12 @@ func cudagoTexture(ordinal C.int32_t, ptr C.uint64_t, t *C.cudago_texels, handle
 func texelsOf(ptr uint64, t *C.cudago_texels) cuda.TextureParams {
 	p := cuda.TextureParams{
 		Ptr: ptr, Format: uint32(t.format), Channels: uint32(t.channels), Width: uint64(t.width), Height: uint64(t.height), Pitch: uint64(t.pitch),
-		Linear: t.linear != 0, Normalized: t.normalized != 0, Integer: t.integer != 0, SRGB: t.srgb != 0,
+		Linear: t.linear != 0, Normalized: t.normalized != 0, Integer: t.integer != 0, SRGB: t.srgb != 0, Seamless: t.seamless != 0,
 	}
 	if t.array != 0 {
-		p.Ptr, p.Array = 0, ptr
+		p.Ptr, p.Array, p.Mipmapped = 0, ptr, t.mipmapped != 0
 	}
+	p.Levels = cuda.TextureLevels{Linear: t.between != 0, Bias: float32(t.bias), Least: float32(t.least), Greatest: float32(t.greatest)}
 	for i, v := range t.address {
 		p.Address[i] = int32(v)
 	}

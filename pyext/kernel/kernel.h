@@ -147,9 +147,12 @@ typedef struct {
 typedef struct {
     uint32_t format, channels;
     uint64_t width, height, pitch;
-    int32_t address[3], linear, normalized, integer, srgb;
+    int32_t address[3], linear, normalized, integer, srgb, seamless;
     float border[4];
-    int32_t array; /* the address is an array's handle, and format and sizes are the array's */
+    int32_t array;     /* the address is an array's handle, and format and sizes are the array's */
+    int32_t mipmapped; /* that of an array with levels, of which the rest tells */
+    int32_t between;
+    float bias, least, greatest;
 } cudago_texels;
 
 /* descriptor.c: a new descriptor of a Python class, over nothing yet; NULL with an exception. */

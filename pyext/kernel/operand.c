@@ -124,6 +124,12 @@ static QUIET int from_array(OperandObject *o, const ArrayObject *a) {
     o->array = 1;
     return 0;
 }
+static int refuse_mipmapped(const char *what) {
+    PyErr_Format(PyExc_TypeError, "%s must not be a MipmappedArray, which has no address: its levels are copied, those that get_level returns, and "
+                                  "kernels take a Texture of it",
+                 what);
+    return -1;
+}
 static int refuse_array(const char *what) {
     PyErr_Format(PyExc_TypeError, "%s must not be an OpaqueArray, which has no address: it is copied as a whole, with a tensor or an array of "
                                   "its shape on the other side, and kernels take a Texture or a Surface of it",
@@ -133,6 +139,7 @@ static int refuse_array(const char *what) {
 
 static int resolve(OperandObject *o, PyObject *object, int flags, const char *what) {
     if (cudago_is(object, CLS_ARRAY)) return flags & OPERAND_BOX ? from_array(o, (ArrayObject *)object) : refuse_array(what);
+    if (cudago_is(object, CLS_MIPMAPPED)) return refuse_mipmapped(what);
     if (flags & OPERAND_KERNEL && cudago_is(object, CLS_DESCRIPTOR)) return from_descriptor(o, (DescriptorObject *)object);
     if (cudago_is(object, CLS_BUFFER)) return from_buffer(o, (BufferObject *)object, 0);
     if (cudago_is(object, CLS_POINTER)) {

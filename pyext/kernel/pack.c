@@ -337,7 +337,7 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, pointer, to);
-    if (cudago_is(arg, CLS_ARRAY)) return cudago_pack_memory(pk, p, arg, to); /* which says that it has no address */
+    if (cudago_is(arg, CLS_ARRAY) || cudago_is(arg, CLS_MIPMAPPED)) return cudago_pack_memory(pk, p, arg, to); /* which says why not */
     return pack_object(pk, p, arg, to);
 }
 

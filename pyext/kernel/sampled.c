@@ -20,8 +20,8 @@ static QUIET int hold(DescriptorObject *d, PyObject *array) {
 }
 
 /* One over an open array. */
-static DescriptorObject *over(PyObject *cls, PyObject *array, PyObject *facts) {
-    if (cudago_expect(array, CLS_ARRAY, "array")) return NULL;
+static DescriptorObject *over(PyObject *cls, PyObject *array, enum cudago_class k, PyObject *facts) {
+    if (cudago_expect(array, k, "array")) return NULL;
     DescriptorObject *d = cudago_descriptor_alloc(cls, array, facts);
     if (d && !hold(d, array)) return d;
     Py_XDECREF(d);
@@ -35,15 +35,20 @@ static PyObject *made(DescriptorObject *d, int failed) {
     return NULL;
 }
 
-/* _array_texture_new(cls, array, (x, y, z, linear, normalized, integer, srgb), border, facts) */
+/* _array_texture_new(cls, array, (x, y, z, linear, normalized, integer, srgb, seamless), border, facts[, (linear, bias, least, greatest)]):
+ * with the last if the array has levels. */
 PyObject *cudago_array_texture_new(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
     PyObject *cls, *array, *facts;
+    PyObject *levels = NULL;
     cudago_texels t = {.array = 1};
-    if (!PyArg_ParseTuple(args, "OO(iiiiiii)(ffff)O!", &cls, &array, &t.address[0], &t.address[1], &t.address[2], &t.linear, &t.normalized,
-                          &t.integer, &t.srgb, &t.border[0], &t.border[1], &t.border[2], &t.border[3], &PyTuple_Type, &facts)) return NULL;
-    DescriptorObject *d = over(cls, array, facts);
+    if (!PyArg_ParseTuple(args, "OO(iiiiiiii)(ffff)O!|O!", &cls, &array, &t.address[0], &t.address[1], &t.address[2], &t.linear, &t.normalized,
+                          &t.integer, &t.srgb, &t.seamless, &t.border[0], &t.border[1], &t.border[2], &t.border[3], &PyTuple_Type, &facts, &PyTuple_Type,
+                          &levels)) return NULL;
+    t.mipmapped = levels != NULL;
+    if (levels && !PyArg_ParseTuple(levels, "ifff", &t.between, &t.bias, &t.least, &t.greatest)) return NULL;
+    DescriptorObject *d = over(cls, array, levels ? CLS_MIPMAPPED : CLS_ARRAY, facts);
     return d ? made(d, cudago_make_texture(d, &t)) : NULL;
 }
 
@@ -64,6 +69,6 @@ PyObject *cudago_surface_new(PyObject *module, PyObject *args) {
     CUDAGO_ENTER(NULL);
     PyObject *cls, *array, *facts;
     if (!PyArg_ParseTuple(args, "OOO!", &cls, &array, &PyTuple_Type, &facts)) return NULL;
-    DescriptorObject *d = over(cls, array, facts);
+    DescriptorObject *d = over(cls, array, CLS_ARRAY, facts);
     return d ? made(d, make_surface(d)) : NULL;
 }

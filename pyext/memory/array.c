@@ -7,7 +7,8 @@
 #include "_cgo_export.h"
 
 /* Arrays: memory without an address, so no Buffer is over it, and its cell has none. Like virtual memory it is released
- * after its stream and the streams that used it. */
+ * after its stream and the streams that used it. A mipmapped array is one of a class of its own, since copies reach its levels
+ * alone: arrays that hold its cell. */
 
 static void release_array(cudago_cell *cell) {
     cudago_tally_add(TALLY_ARRAY, -1, -(int64_t)cell->size);
@@ -64,30 +65,72 @@ static int make_on(ArrayObject *self, StreamObject *stream, cudago_sizes *e) {
     return r;
 }
 
-/* _array_new(cls, stream, (format, channels, width, height, depth, layered, surfaces), nbytes, facts) */
+static ArrayObject *alloc_array(PyObject *cls, enum cudago_class k, uint64_t nbytes, PyObject *facts) {
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[k]))
+        return PyErr_SetString(PyExc_TypeError, "not a class of such arrays"), NULL;
+    PyTypeObject *type = (PyTypeObject *)cls;
+    ArrayObject *self = (ArrayObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) return NULL;
+    self->facts = NEW_REF(facts);
+    self->nbytes = nbytes;
+    return self;
+}
+
+/* _array_new(cls, stream, (format, channels, width, height, depth, layered, cubes, surfaces, levels), nbytes, facts): a
+ * mipmapped array if there are levels. */
 PyObject *cudago_array_new(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
     PyObject *cls, *given, *facts, *keep = NULL;
     cudago_sizes e = {0};
     unsigned long long width, height, depth, nbytes;
-    if (!PyArg_ParseTuple(args, "OO(IIKKKpp)KO!", &cls, &given, &e.format, &e.channels, &width, &height, &depth, &e.layered, &e.surfaces, &nbytes,
-                          &PyTuple_Type, &facts)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO(IIKKKpppI)KO!", &cls, &given, &e.format, &e.channels, &width, &height, &depth, &e.layered, &e.cubes,
+                          &e.surfaces, &e.levels, &nbytes, &PyTuple_Type, &facts)) return NULL;
     e.width = width;
     e.height = height;
     e.depth = depth;
-    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_ARRAY]))
-        return PyErr_SetString(PyExc_TypeError, "not an OpaqueArray class"), NULL;
-    PyTypeObject *type = (PyTypeObject *)cls;
-    ArrayObject *self = (ArrayObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    ArrayObject *self = alloc_array(cls, e.levels ? CLS_MIPMAPPED : CLS_ARRAY, nbytes, facts);
     if (!self) return NULL;
-    self->facts = NEW_REF(facts);
-    self->nbytes = nbytes;
     StreamObject *stream = cudago_stream_arg(given, &keep);
     int r = stream ? make_on(self, stream, &e) : -1;
     Py_XDECREF(keep);
     if (!r) return (PyObject *)self;
     Py_DECREF(self);
+    return NULL;
+}
+
+/* Takes a count of all levels' cell. */
+static QUIET int hold_levels(ArrayObject *self, PyObject *of) {
+    const ArrayObject *all = (ArrayObject *)of;
+    if (cudago_cell_now(all->cell, "array")) return -1;
+    cudago_cell_retain(all->cell);
+    self->cell = all->cell;
+    self->device = all->device;
+    return 0;
+}
+
+static int find_level(ArrayObject *self, uint32_t level) {
+    cudago_status st = {0};
+    uint64_t id = ((cudago_virtual_cell *)self->cell)->id;
+    Py_BEGIN_ALLOW_THREADS
+    self->handle = cudagoArrayLevel(id, level, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st);
+    return cudago_cell_now(self->cell, "array"); /* a reset may have destroyed it meanwhile */
+}
+
+/* _array_level(cls, mipmapped array, level, nbytes, facts) */
+PyObject *cudago_array_level(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    PyObject *cls, *of, *facts;
+    unsigned level;
+    unsigned long long nbytes;
+    if (!PyArg_ParseTuple(args, "OOIKO!", &cls, &of, &level, &nbytes, &PyTuple_Type, &facts)) return NULL;
+    if (cudago_expect(of, CLS_MIPMAPPED, "array")) return NULL;
+    ArrayObject *self = alloc_array(cls, CLS_ARRAY, nbytes, facts);
+    if (self && !hold_levels(self, of) && !find_level(self, level)) return (PyObject *)self;
+    Py_XDECREF(self);
     return NULL;
 }
 
@@ -155,6 +198,20 @@ static PyGetSetDef getset[] = {
     {"_ordinal", (getter)array_ordinal, NULL, NULL, NULL},
     {0},
 };
+static PyMethodDef mipmapped_methods[] = {
+    {"close", METHOD(array_close), METH_NOARGS, DOC_MIPMAPPEDARRAY_CLOSE},
+    {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
+    {"__exit__", METHOD(array_exit), METH_FASTCALL, NULL},
+    {0},
+};
+static PyGetSetDef mipmapped_getset[] = {
+    {"is_closed", (getter)array_is_closed, NULL, DOC_MIPMAPPEDARRAY_IS_CLOSED, NULL},
+    {"handle", (getter)array_handle, NULL, DOC_MIPMAPPEDARRAY_HANDLE, NULL},
+    {"nbytes", (getter)array_nbytes, NULL, DOC_MIPMAPPEDARRAY_NBYTES, NULL},
+    {"_facts", (getter)array_facts, NULL, NULL, NULL},
+    {"_ordinal", (getter)array_ordinal, NULL, NULL, NULL},
+    {0},
+};
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(ArrayObject), {0}};
 static PyType_Slot slots[] = {
     {Py_tp_dealloc, array_dealloc},
@@ -169,4 +226,18 @@ PyType_Spec cudago_array_spec = {
     0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     slots,
+};
+static PyType_Slot mipmapped_slots[] = {
+    {Py_tp_dealloc, array_dealloc},
+    {Py_tp_methods, mipmapped_methods},
+    {Py_tp_getset, mipmapped_getset},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+PyType_Spec cudago_mipmapped_spec = {
+    "cudago._core.MipmappedArray",
+    sizeof(ArrayObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    mipmapped_slots,
 };

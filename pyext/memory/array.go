@@ -15,8 +15,23 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// Arrays are those that somebody holds.
-var Arrays = border.NewTable[*cuda.Array]("array")
+// anArray is a [cuda.Array] or a [cuda.MipmappedArray].
+type anArray interface {
+	Handle() uint64
+	Close() error
+}
+
+// arrays are those that somebody holds, those with levels among them.
+var arrays = border.NewTable[anArray]("array")
+
+// LiveArrays counts the arrays that somebody holds, and those of them with levels.
+func LiveArrays() (all, mipmapped int) {
+	mipmapped = arrays.Count(func(a anArray) bool {
+		_, ok := a.(*cuda.MipmappedArray)
+		return ok
+	})
+	return arrays.Len(), mipmapped
+}
 
 // cudagoArrayNew makes an array on a device.
 //
@@ -27,28 +42,52 @@ func cudagoArrayNew(ordinal C.int32_t, e *C.cudago_sizes, handle *C.uint64_t, st
 		if err != nil {
 			return err
 		}
-		var a *cuda.Array
+		var a anArray
 		err = AfterReleases(func() error {
-			a, err = ctx.NewArray(cuda.ArrayParams{
-				Width: uint64(e.width), Height: uint64(e.height), Depth: uint64(e.depth), Format: uint32(e.format), Channels: uint32(e.channels),
-				Layered: e.layered != 0, Surfaces: e.surfaces != 0,
-			})
+			a, err = newArray(ctx, e)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		*handle, id = C.uint64_t(a.Handle()), C.uint64_t(Arrays.Put(a))
+		*handle, id = C.uint64_t(a.Handle()), C.uint64_t(arrays.Put(a))
 		return nil
 	})
 	return id
+}
+
+func newArray(ctx *cuda.Context, e *C.cudago_sizes) (anArray, error) {
+	p := cuda.ArrayParams{
+		Width: uint64(e.width), Height: uint64(e.height), Depth: uint64(e.depth), Format: uint32(e.format), Channels: uint32(e.channels),
+		Layered: e.layered != 0, Cubes: e.cubes != 0, Surfaces: e.surfaces != 0,
+	}
+	if e.levels == 0 {
+		return ctx.NewArray(p)
+	}
+	return ctx.NewMipmappedArray(p, uint32(e.levels))
+}
+
+// cudagoArrayLevel is the handle of a level of a mipmapped array.
+//
+//export cudagoArrayLevel
+func cudagoArrayLevel(id C.uint64_t, level C.uint32_t, st *C.cudago_status) (handle C.uint64_t) {
+	guard(st, func() error {
+		a, err := arrays.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		h, err := a.(*cuda.MipmappedArray).Level(uint32(level))
+		handle = C.uint64_t(h)
+		return err
+	})
+	return handle
 }
 
 // cudagoArrayRelease gives an array back as cudagoVirtualRelease does memory.
 //
 //export cudagoArrayRelease
 func cudagoArrayRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
-	if a, ok := Arrays.Take(uint64(id)); ok {
+	if a, ok := arrays.Take(uint64(id)); ok {
 		afterUses(on, others, positions, n, a.Close)
 	}
 }
@@ -57,7 +96,7 @@ func cudagoArrayRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.in
 //
 //export cudagoArrayDiscard
 func cudagoArrayDiscard(id C.uint64_t) {
-	if a, ok := Arrays.Take(uint64(id)); ok {
+	if a, ok := arrays.Take(uint64(id)); ok {
 		border.Reaper.Add(border.Once(a.Close))
 	}
 }

@@ -160,25 +160,28 @@ void cudago_virtual_cell_release(cudago_cell *cell);
 typedef void cudago_releaser(uint64_t id, uint64_t stream, uint64_t *others, uint64_t *positions, int n);
 void cudago_idle_release(cudago_virtual_cell *c, cudago_releaser *go);
 
-/* array.c: memory without an address, whose cell is a cudago_virtual_cell. */
+/* array.c: memory without an address, whose cell is a cudago_virtual_cell. A mipmapped array is one too, and its levels
+ * hold its cell. */
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
     cudago_cell *cell; /* NULL once closed */
     PyObject *facts;   /* what it is, a tuple for the Python face */
-    uint64_t handle;   /* the CUarray */
+    uint64_t handle;   /* the CUarray, or the CUmipmappedArray */
     uint64_t nbytes;   /* of all elements */
     int32_t device;
 } ArrayObject;
 
-/* What cuArray3DCreate is told. */
+/* What cuArray3DCreate is told, or with levels cuMipmappedArrayCreate. */
 typedef struct {
     uint32_t format, channels;
     uint64_t width, height, depth;
-    int layered, surfaces;
+    int layered, cubes, surfaces;
+    uint32_t levels;
 } cudago_sizes;
 PyObject *cudago_array_new(PyObject *module, PyObject *args);
-extern PyType_Spec cudago_array_spec;
+PyObject *cudago_array_level(PyObject *module, PyObject *args);
+extern PyType_Spec cudago_array_spec, cudago_mipmapped_spec;
 
 /* A cuda.PointerExport. */
 #define CUDAGO_POOL_ID 16

@@ -8,6 +8,7 @@
 
 static PyMethodDef functions[] = {
     {"_array_new", cudago_array_new, METH_VARARGS, NULL},
+    {"_array_level", cudago_array_level, METH_VARARGS, NULL},
     {"_buffer_adopt", METHOD(cudago_buffer_adopt), METH_FASTCALL, NULL},
     {"_buffer_export", METHOD(cudago_buffer_export), METH_O, NULL},
     {"_buffer_import", cudago_buffer_import, METH_VARARGS, NULL},
@@ -37,6 +38,7 @@ int cudago_memory_room(PyObject *module) {
         cudago_add_type(module, CLS_BUFFER, &cudago_buffer_spec) ||
         cudago_add_type(module, CLS_POINTER, &cudago_pointer_spec) ||
         cudago_add_type(module, CLS_EXTERNAL, &cudago_external_spec) ||
-        cudago_add_type(module, CLS_ARRAY, &cudago_array_spec)) return -1;
+        cudago_add_type(module, CLS_ARRAY, &cudago_array_spec) ||
+        cudago_add_type(module, CLS_MIPMAPPED, &cudago_mipmapped_spec)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

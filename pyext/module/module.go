@@ -52,8 +52,9 @@ func liveObjects() map[string]int {
 	add("GreenContext", stream.Greens.Len())
 	add("ObjectCode", kernel.Codes.Len())
 	add("MemoryResource", memory.OwnResources())
-	arrays := memory.Arrays.Len()
-	add("OpaqueArray", arrays)
+	arrays, mipmapped := memory.LiveArrays()
+	add("OpaqueArray", arrays-mipmapped)
+	add("MipmappedArray", mipmapped)
 	add("Buffer", max(liveCells()-arrays, 0)) // an array has a cell too, but not at the same moment
 	add("Finalizer", finalizer.Live())
 	for kind, n := range graph.Live() {

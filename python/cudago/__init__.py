@@ -168,6 +168,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         ElementwiseKernel,
         elementwise,
     )
+    from ._tensor.mipmap import MipmappedArray
     from ._tensor.reduce import (
         ReduceKernel,
         reduce,
@@ -238,6 +239,7 @@ __all__ = [
     "MemcpyNodeParams",
     "MemoryResource",
     "MemsetNodeParams",
+    "MipmappedArray",
     "Node",
     "NodeTime",
     "ObjectCode",
@@ -342,6 +344,7 @@ _LATER = {
     "_tensor.creation": "asarray empty full zeros",
     "_tensor.creation_like": "arange empty_like full_like ones ones_like zeros_like",
     "_tensor.elementwise": "ElementwiseKernel elementwise",
+    "_tensor.mipmap": "MipmappedArray",
     "_tensor.reduce": "ReduceKernel reduce",
     "_tensor.surface": "Surface",
     "_tensor.tensor_map": "TensorMap",

@@ -1014,11 +1014,43 @@ class Kernel:
 
 class Descriptor:
     @property
-    def _tensor(self) -> _tensor.Tensor | OpaqueArray | None: ...
+    def _tensor(self) -> _tensor.Tensor | OpaqueArray | MipmappedArray | None: ...
     @property
     def _facts(self) -> tuple[Any, ...]: ...
     @property
     def _bytes(self) -> bytes: ...
+
+class MipmappedArray:
+    def close(self) -> None:
+        """Let go of the memory. Closing twice is fine.
+
+        Notes
+        -----
+        Levels and textures of the array, launches in flight and graphs that use it keep the memory.
+
+        References
+        ----------
+        ``cuMipmappedArrayDestroy``
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+
+    @property
+    def handle(self) -> int:
+        """The ``CUmipmappedArray``, as an integer."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all elements of all levels, in bytes."""
+
+    @property
+    def _facts(self) -> tuple[Any, ...]: ...
+    @property
+    def _ordinal(self) -> int: ...
 
 class OpaqueArray:
     def close(self) -> None:
@@ -1830,20 +1862,29 @@ def _tensor_map_new(
     facts: tuple[object, ...],
     /,
 ) -> Descriptor: ...
-def _array_new(
+def _array_level(
     cls: type[OpaqueArray],
+    array: MipmappedArray,
+    level: int,
+    nbytes: int,
+    facts: tuple[object, ...],
+    /,
+) -> OpaqueArray: ...
+def _array_new(
+    cls: type[OpaqueArray | MipmappedArray],
     stream: StreamLike,
     numbers: tuple[int, ...],
     nbytes: int,
     facts: tuple[object, ...],
     /,
-) -> OpaqueArray: ...
+) -> OpaqueArray | MipmappedArray: ...
 def _array_texture_new(
     cls: type[Descriptor],
-    array: OpaqueArray,
+    array: OpaqueArray | MipmappedArray,
     kinds: tuple[int, ...],
     border: tuple[float, ...],
     facts: tuple[object, ...],
+    levels: tuple[int | float, ...] = ...,
     /,
 ) -> Descriptor: ...
 def _surface_new(

@@ -140,3 +140,25 @@ def test_a_copy_that_races_with_a_texture(code, device, stream, out):
         assert "nothing orders the two" in str(e.value)
     array.close()
     zeros.close()
+
+
+def test_a_level_that_nobody_wrote(stream, out):
+    lod = cu.Program(
+        """extern "C" __global__ void lod(cudaTextureObject_t t, float level, float* out) {
+            *out = tex1DLod<float>(t, 0.0f, level);
+        }"""
+    ).compile()["lod"]
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("uninitialized"):
+        array, at = cu.MipmappedArray(8, "f4", stream=stream), here()
+        for i in (0, 2, 3):
+            level = array.get_level(i)
+            level.copy_from(np.zeros(level.shape, "f4"), stream=stream)
+        texture = cu.Texture(array, normalized_coordinates=True)
+        lod[1, 1, stream](texture, 2.0, out)
+        lod[1, 1, stream](texture, 1.0, out)
+        stream.sync()
+    report = one_report(e)
+    assert "at offset 32 of device memory of 60 bytes" in report
+    assert f"allocated at {at} (cuMipmappedArrayCreate)" in report
+    array.close()
+    del texture

@@ -109,6 +109,7 @@ RECEIVERS = {
     "Stream": "stream",
     "Tensor": "tensor",
     "OpaqueArray": "opaque",
+    "MipmappedArray": "mipmapped",
     "Surface": "surface",
     "TensorMap": "tensor_map",
     "Texture": "texture",

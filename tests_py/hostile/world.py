@@ -348,6 +348,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "image_tensor": lambda w: w.get("buffer").view("int32", (2, 2, 4, 4)),
     "opaque": lambda w: cu.OpaqueArray((8, 8), "i4", stream=w.get("stream"), surfaces=True),
     "other_opaque": lambda w: cu.OpaqueArray((8, 8), "i4", stream=w.get("stream")),
+    "mipmapped": lambda w: cu.MipmappedArray((8, 8), "i4", stream=w.get("stream"), surfaces=True),
+    "level": lambda w: w.get("mipmapped").get_level(0),
     "surface": lambda w: cu.Surface(w.get("opaque")),
     "texture": lambda w: cu.Texture(w.get("tensor")),
     "tensor_map": lambda w: cu.TensorMap(w.get("tensor"), (1, 4)),

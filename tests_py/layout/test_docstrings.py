@@ -159,6 +159,7 @@ NOT_ORDERED = {
     "cudago.ExternalMemory.map": "it is mapped at once",
     "cudago.testing.hold": "it holds the stream",
     "cudago.OpaqueArray": "an array is allocated at once",
+    "cudago.MipmappedArray": "an array is allocated at once",
 }
 NOT_ORDERED["cudago.Finalizer"] = NOT_ORDERED["cudago.finalize"]
 # Claims that the probe does not see.

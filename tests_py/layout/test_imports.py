@@ -34,7 +34,7 @@ OPTIONAL = {"numpy", "ml_dtypes"}
 SHARED = "loads multiprocessing; few programs share with other processes"
 DEFERRED = {
     ("cudago._card", "cudago._display.glance"): "few programs print what memory holds",
-    ("cudago._graph.builder", "cudago._tensor.array"): "few graphs copy arrays",
+    ("cudago._graph.builder", "cudago._tensor.array_copy"): "few graphs copy arrays",
     ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
     (
         "cudago._driver",

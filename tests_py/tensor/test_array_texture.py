@@ -187,14 +187,29 @@ def test_a_rule_is_broken(stream, rule):
         cu.Texture(array_of(grid(2, 8), stream), **options)
 
 
+def linear(c):
+    """Return the intensity of a color in sRGB: IEC 61966-2-1."""
+    return c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+
+
 def test_srgb(code, stream):
     array = array_of(np.full((4, 4), 188, "u1"), stream)
-    if cu.driver_name() == "sim":
-        with pytest.raises(cu.CUDAError, match="CUDA_ERROR_NOT_SUPPORTED"):
-            cu.Texture(array, promote=True, srgb=True)
-        return
     got = read(code, stream, "rows", cu.Texture(array, promote=True, srgb=True), [(1.5, 1.5)])
-    assert got[0, 0] == pytest.approx(0.5029, abs=2e-3)  # ((188 / 255 + 0.055) / 1.055) ** 2.4
+    assert got[0, 0] == pytest.approx(linear(188 / 255), abs=2e-3)
+
+
+def test_the_fourth_channel_is_no_color(code, stream):
+    array = array_of(np.array([[[5, 51, 188, 188]] * 4] * 4, "u1"), stream, channels=4)
+    got = read(code, stream, "rows", cu.Texture(array, promote=True, srgb=True), [(1.5, 1.5)])
+    want = [linear(5 / 255), linear(51 / 255), linear(188 / 255), 188 / 255]
+    assert got[0].tolist() == pytest.approx(want, abs=2e-3)
+
+
+def test_colors_are_converted_before_the_filter(code, stream):
+    array = array_of(np.array([[[0] * 4, [255] * 4]], "u1"), stream, channels=4)
+    t = cu.Texture(array, promote=True, srgb=True, filter_mode="linear")
+    got = read(code, stream, "rows", t, [(1, 0.5)])
+    assert got[0].tolist() == pytest.approx([0.5] * 4, abs=4e-3)
 
 
 @pytest.mark.skipif("cu.driver_name() != 'sim'", reason="NVIDIA's driver does not check it")

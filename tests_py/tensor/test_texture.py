@@ -178,7 +178,9 @@ def test_a_rule_is_broken(image, rule):
 
 
 def test_wrong_types(code, stream, image):
-    with pytest.raises(TypeError, match="tensor must be a Tensor or OpaqueArray, not ndarray"):
+    with pytest.raises(
+        TypeError, match="tensor must be a Tensor, OpaqueArray or MipmappedArray, not ndarray"
+    ):
         cu.Texture(np.zeros((4, 8), "f4"))
     with pytest.raises(TypeError, match="elements of type float64"):
         cu.Texture(cu.zeros((4, 8), "f8", stream=stream))

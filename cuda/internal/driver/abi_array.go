@@ -9,6 +9,9 @@ import "structs"
 // cuda.h, CUDA 2.0.
 type CUarray uintptr
 
+// CUmipmappedArray is an array and smaller ones, its levels. From cuda.h, CUDA 5.0.
+type CUmipmappedArray uintptr
+
 // CUsurfObject is a surface object, which a kernel takes by value. From cuda.h,
 // CUDA 5.0.
 type CUsurfObject uint64

@@ -57,11 +57,12 @@ const (
 	CU_TRSF_READ_AS_INTEGER        uint32 = 0x01
 	CU_TRSF_NORMALIZED_COORDINATES uint32 = 0x02
 	CU_TRSF_SRGB                   uint32 = 0x10
+	CU_TRSF_SEAMLESS_CUBEMAP       uint32 = 0x40
 )
 
 // CUDA_RESOURCE_DESC is what a texture or a surface reads: the union has here the
 // members of linear memory, whose size is Width, and of pitched memory. An array's
-// handle is where their address is: see OfArray. From cuda.h, CUDA 13.5.
+// handle, and a mipmapped array's, is where their address is: see OfArray. From cuda.h, CUDA 13.5.
 type CUDA_RESOURCE_DESC struct {
 	_            structs.HostLayout
 	ResType      CUresourcetype
@@ -82,12 +83,26 @@ func OfArray(a CUarray) CUDA_RESOURCE_DESC {
 	return CUDA_RESOURCE_DESC{ResType: CU_RESOURCE_TYPE_ARRAY, DevPtr: CUdeviceptr(a)}
 }
 
+// OfMipmappedArray describes all levels of one.
+func OfMipmappedArray(a CUmipmappedArray) CUDA_RESOURCE_DESC {
+	return CUDA_RESOURCE_DESC{ResType: CU_RESOURCE_TYPE_MIPMAPPED_ARRAY, DevPtr: CUdeviceptr(a)}
+}
+
 // Array is the array that r describes, 0 if it describes other memory.
 func (r *CUDA_RESOURCE_DESC) Array() CUarray {
 	if r.ResType != CU_RESOURCE_TYPE_ARRAY {
 		return 0
 	}
 	return CUarray(r.DevPtr)
+}
+
+// MipmappedArray is the mipmapped array that r describes, 0 if it describes other
+// memory.
+func (r *CUDA_RESOURCE_DESC) MipmappedArray() CUmipmappedArray {
+	if r.ResType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY {
+		return 0
+	}
+	return CUmipmappedArray(r.DevPtr)
 }
 
 // CUDA_TEXTURE_DESC is how a texture reads. From cuda.h, CUDA 13.5.

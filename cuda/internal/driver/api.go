@@ -374,6 +374,16 @@ type TextureAPI interface {
 	// CuArrayDestroy must not be called while work uses a, or a texture or surface
 	// of it.
 	CuArrayDestroy(a CUarray) CUresult
+	// CuMipmappedArrayCreate allocates as many levels as possible, and at most as many
+	// as it is told. The first has the sizes of desc; each other one is half as wide,
+	// high and deep as the one before. Codes are those of CuArray3DCreate.
+	CuMipmappedArrayCreate(desc *CUDA_ARRAY3D_DESCRIPTOR, levels uint32) (a CUmipmappedArray, r CUresult)
+	// CuMipmappedArrayGetLevel returns the same array each time, which lasts as long as
+	// a. CUDA_ERROR_INVALID_VALUE tells that there is no such level.
+	CuMipmappedArrayGetLevel(a CUmipmappedArray, level uint32) (l CUarray, r CUresult)
+	// CuMipmappedArrayDestroy must not be called while work uses a or a level of it, or
+	// a texture or surface of them.
+	CuMipmappedArrayDestroy(a CUmipmappedArray) CUresult
 	// CuSurfObjectCreate makes a surface of an array, which was created with
 	// CUDA_ARRAY3D_SURFACE_LDST.
 	CuSurfObjectCreate(res *CUDA_RESOURCE_DESC) (s CUsurfObject, r CUresult)
@@ -381,7 +391,8 @@ type TextureAPI interface {
 	CuSurfObjectDestroy(s CUsurfObject) CUresult
 	// CuTexObjectCreate makes a texture of an array, or of memory whose address is a
 	// multiple of CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, in the current context.
-	// view must be nil unless the memory is an array. Linear memory is read by whole
+	// view must be nil unless the memory is an array. A mipmapped array needs
+	// CU_TRSF_NORMALIZED_COORDINATES. Linear memory is read by whole
 	// numbers alone: address and filter modes mean nothing there.
 	CuTexObjectCreate(res *CUDA_RESOURCE_DESC, tex *CUDA_TEXTURE_DESC, view *CUDA_RESOURCE_VIEW_DESC) (t CUtexObject, r CUresult)
 	// CuTexObjectDestroy must not be called while kernels use t.

@@ -28,6 +28,7 @@ typedef int32_t CUpointer_attribute;
 typedef int32_t CUfunction_attribute;
 typedef int32_t CUlaunchAttributeID;
 typedef uintptr_t CUarray;
+typedef uintptr_t CUmipmappedArray;
 typedef uint64_t CUsurfObject;
 typedef uintptr_t CUexternalSemaphore;
 typedef uintptr_t CUexternalMemory;
@@ -589,6 +590,7 @@ enum {
 	CU_TRSF_READ_AS_INTEGER = 0x01,
 	CU_TRSF_NORMALIZED_COORDINATES = 0x02,
 	CU_TRSF_SRGB = 0x10,
+	CU_TRSF_SEAMLESS_CUBEMAP = 0x40,
 	CU_MEM_LOCATION_TYPE_INVALID = 0,
 	CU_MEM_LOCATION_TYPE_DEVICE = 1,
 	CU_MEM_LOCATION_TYPE_HOST = 2,

@@ -654,6 +654,21 @@ func (d *Base) CuArrayDestroy(a CUarray) (result CUresult) {
 	return
 }
 
+func (d *Base) CuMipmappedArrayCreate(desc *CUDA_ARRAY3D_DESCRIPTOR, levels uint32) (a CUmipmappedArray, result CUresult) {
+	result = d.answer("cuMipmappedArrayCreate")
+	return
+}
+
+func (d *Base) CuMipmappedArrayGetLevel(a CUmipmappedArray, level uint32) (l CUarray, result CUresult) {
+	result = d.answer("cuMipmappedArrayGetLevel")
+	return
+}
+
+func (d *Base) CuMipmappedArrayDestroy(a CUmipmappedArray) (result CUresult) {
+	result = d.answer("cuMipmappedArrayDestroy")
+	return
+}
+
 func (d *Base) CuSurfObjectCreate(res *CUDA_RESOURCE_DESC) (s CUsurfObject, result CUresult) {
 	result = d.answer("cuSurfObjectCreate")
 	return

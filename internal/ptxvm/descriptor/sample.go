@@ -19,11 +19,13 @@ func (t *Texture) FetchAt(i int64, read Read) [4]uint32 {
 	return t.bits(read(t.Memory + uint64(i)*t.Size()))
 }
 
-// Sample is what the texture has at x, of which the first coordinates count. The
-// layer is that of a layered texture, else 0.
+// sample is Sample on level 0.
 //
 // CUDA C++ Programming Guide, "Texture Fetching".
-func (t *Texture) Sample(x [3]float32, layer uint32, read Read) [4]uint32 {
+func (t *Texture) sample(x [3]float32, layer uint32, read Read) [4]uint32 {
+	if t.Cube {
+		return t.sampleCube(x, layer, read)
+	}
 	var first [3]int64
 	var next [3]float64 // the weights of the elements behind the first
 	for d := range t.Rank {
@@ -35,8 +37,14 @@ func (t *Texture) Sample(x [3]float32, layer uint32, read Read) [4]uint32 {
 		first[d] = floor(u)
 	}
 	if !t.Linear {
-		return t.At(first, layer, read)
+		return t.at(first, layer, read)
 	}
+	return t.mean(first, next, func(at [3]int64) [4]uint32 { return t.at(at, layer, read) })
+}
+
+// mean is that of the elements around a place. next are the weights of those behind
+// the first.
+func (t *Texture) mean(first [3]int64, next [3]float64, element func([3]int64) [4]uint32) [4]uint32 {
 	var sum [4]float64
 	for k := range 1 << t.Rank {
 		weight, at := 1.0, first
@@ -51,7 +59,7 @@ func (t *Texture) Sample(x [3]float32, layer uint32, read Read) [4]uint32 {
 		if weight == 0 {
 			continue // what is not read cannot be NaN
 		}
-		for c, bits := range t.At(at, layer, read) {
+		for c, bits := range element(at) {
 			sum[c] += weight * float64(math.Float32frombits(bits))
 		}
 	}
@@ -99,9 +107,8 @@ func fraction(x float64) float64 {
 	return math.Round((x-math.Floor(x))*256) / 256
 }
 
-// At is what the texture has at whole coordinates, without a filter. A layer
-// beyond the last is the last one.
-func (t *Texture) At(x [3]int64, layer uint32, read Read) [4]uint32 {
+// at is At on level 0. A layer beyond the last is the last one.
+func (t *Texture) at(x [3]int64, layer uint32, read Read) [4]uint32 {
 	for d := range t.Rank {
 		var inside bool
 		if x[d], inside = bound(x[d], t.extent(d), t.mode(d)); !inside {

@@ -11,7 +11,7 @@ import (
 
 // TextureSize is the bytes of a texture. A texture's handle is the device address
 // where they are.
-const TextureSize = 80
+const TextureSize = 96
 
 // AddressMode is what coordinates beyond the bounds mean. The numbers are cuda.h's
 // (CUaddress_mode).
@@ -34,24 +34,40 @@ const (
 //	4   format (CUarray_format), channels, address modes of x and y: a byte each
 //	8   1 for one dimension that is read by whole numbers, linear filtering,
 //	    normalized coordinates, integers as they are: a byte each
-//	12  address mode of z, coordinates, 1 for layers: a byte each; 0
+//	12  address mode of z, coordinates, 1 for layers, 1 for cubes: a byte each
 //	16  address, 24 width, 32 height, 40 pitch in bytes
 //	48  border color, 16 bytes
 //	64  depth, 72 bytes from slice to slice
+//	80  levels, 1 for means between levels, 1 for means across the edges of cubes, 1
+//	    for colors in sRGB: a byte each
+//	84  bias of levels, 88 the least, 92 the greatest: numbers of 32 bits
 type Texture struct {
 	Format, Channels uint8
 	Address          [3]AddressMode
 	Rank             int  // coordinates: 1 to 3, without the layer
 	Layered          bool // Depth counts layers, which have a coordinate of their own
+	Cube             bool // Depth counts faces, 6 of each layer; a direction names an element. Rank is 2
+	Seamless         bool // of a cube: a filter goes on beyond the edges of faces
 	Fetch            bool // one dimension, read by whole numbers
 	Linear           bool // filtered
 	Normalized       bool
 	Integer          bool // integers are not promoted to numbers up to 1
+	SRGB             bool // promoted unsigned bytes are colors in sRGB
 	Memory           uint64
 	Width, Height    uint64 // elements
 	Depth            uint64 // slices or layers
 	Pitch, Slice     uint64 // bytes from one row, and from one slice, to the next
 	Color            [4]float32
+	Mips             Mips
+}
+
+// Mips is what a texture of a mipmapped array has besides its level 0. Its zero is
+// that of all others, which are a level 0 alone.
+type Mips struct {
+	Levels          int // 1 to 32; 0 means 1
+	Linear          bool
+	Bias            float32 // added to what a kernel asks for
+	Least, Greatest float32 // what comes of that is at least, and at most
 }
 
 const textureMark = 0x78655443 // "CTex"
@@ -62,7 +78,7 @@ func (t *Texture) Encode() (b [TextureSize]byte) {
 	put.PutUint32(b[:], textureMark)
 	b[4], b[5], b[6], b[7] = t.Format, t.Channels, byte(t.Address[0]), byte(t.Address[1])
 	b[12], b[13] = byte(t.Address[2]), byte(t.Rank)
-	for place, on := range map[int]bool{8: t.Fetch, 9: t.Linear, 10: t.Normalized, 11: t.Integer, 14: t.Layered} {
+	for place, on := range map[int]bool{8: t.Fetch, 9: t.Linear, 10: t.Normalized, 11: t.Integer, 14: t.Layered, 15: t.Cube, 82: t.Seamless, 83: t.SRGB} {
 		if on {
 			b[place] = 1
 		}
@@ -75,6 +91,7 @@ func (t *Texture) Encode() (b [TextureSize]byte) {
 	}
 	put.PutUint64(b[64:], t.Depth)
 	put.PutUint64(b[72:], t.Slice)
+	t.Mips.encode(b[80:])
 	return b
 }
 
@@ -86,16 +103,17 @@ func DecodeTexture(b []byte) (t Texture, err error) {
 	}
 	t = Texture{
 		Format: b[4], Channels: b[5], Address: [3]AddressMode{AddressMode(b[6]), AddressMode(b[7]), AddressMode(b[12])},
-		Fetch: b[8] == 1, Linear: b[9] == 1, Normalized: b[10] == 1, Integer: b[11] == 1, Rank: int(b[13]), Layered: b[14] == 1,
+		Fetch: b[8] == 1, Linear: b[9] == 1, Normalized: b[10] == 1, Integer: b[11] == 1, Rank: int(b[13]), Layered: b[14] == 1, Cube: b[15] == 1, Seamless: b[82] == 1, SRGB: b[83] == 1,
 		Memory: get.Uint64(b[16:]), Width: get.Uint64(b[24:]), Height: get.Uint64(b[32:]), Pitch: get.Uint64(b[40:]),
 		Depth: get.Uint64(b[64:]), Slice: get.Uint64(b[72:]),
 	}
 	for i := range t.Color {
 		t.Color[i] = math.Float32frombits(get.Uint32(b[48+4*i:]))
 	}
+	t.Mips = decodeMips(b[80:])
 	sound := FormatSize(t.Format) > 0 && (t.Channels == 1 || t.Channels == 2 || t.Channels == 4) && max(t.Address[0], t.Address[1], t.Address[2]) <= Border
-	sized := t.Width > 0 && t.Height > 0 && t.Depth > 0 && t.Rank >= 1 && t.Rank <= 3
-	if !sound || !sized {
+	sized := t.Width > 0 && t.Height > 0 && t.Depth > 0 && t.Rank >= 1 && t.Rank <= 3 && t.Mips.Levels <= mostLevels
+	if !sound || !sized || t.Cube && (t.Rank != 2 || t.Width != t.Height || t.Depth%6 != 0) {
 		return t, fmt.Errorf("the texture was changed")
 	}
 	return t, nil
@@ -158,8 +176,20 @@ func (t *Texture) bits(b []byte) [4]uint32 {
 	size := FormatSize(t.Format)
 	for c := range int(t.Channels) {
 		out[c] = t.channel(b[uint64(c)*size:])
+		if t.SRGB && c < 3 && t.Format == formatU8 && !t.Integer { // the fourth is no color
+			out[c] = math.Float32bits(float32(linear(float64(math.Float32frombits(out[c])))))
+		}
 	}
 	return out
+}
+
+// linear is the intensity of a color in sRGB: IEC 61966-2-1. Like hardware, this
+// comes before all filters.
+func linear(c float64) float64 {
+	if c <= 0.04045 {
+		return c / 12.92
+	}
+	return math.Pow((c+0.055)/1.055, 2.4)
 }
 
 func (t *Texture) channel(b []byte) uint32 {

@@ -14,11 +14,11 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// tex: a is the handle, more are the coordinates and the 4 destinations, which may
-// be left out.
+// tex: a is the handle, more are the coordinates, what chooses the level, and the 4
+// destinations, which may be left out.
 func (s *selection) tex() error {
 	ir, in := s.ir, s.in
-	if n := 1 + ir.Geometry().Operands(); len(ir.Src) != n || len(ir.Dst) != 4 {
+	if n := 1 + texOperands(ir); len(ir.Src) != n || len(ir.Dst) != 4 {
 		return fmt.Errorf("%d operands and %d destinations, want %d and 4", len(ir.Src), len(ir.Dst), n)
 	}
 	if err := s.take(&in.A, ir.Src[0], register.Class64); err != nil {
@@ -38,9 +38,15 @@ func (s *selection) tex() error {
 	return nil
 }
 
+// texOperands is how many registers say what is read.
+func texOperands(ir *ptxir.Instr) int {
+	g := ir.Geometry()
+	return g.Operands() + g.Details()
+}
+
 //go:norace
 func tex(w *Warp, in *Inst, m uint32) {
-	n := in.IR.Geometry().Operands()
+	n := texOperands(in.IR)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		t := w.texture(in, l)
@@ -70,23 +76,44 @@ func (w *Warp) textureBytes(in *Inst, l int, t *descriptor.Texture, addr uint64)
 func (w *Warp) texel(in *Inst, l int, t *descriptor.Texture, read descriptor.Read) [4]uint32 {
 	g := in.IR.Geometry()
 	var layer uint32
-	at := in.More[:g.Operands()]
+	at, detail := in.More[:g.Operands()], in.More[g.Operands():][:g.Details()]
 	if g.Layered {
 		layer, at = w.U32(at[0])[l], at[1:]
 	}
-	var whole [3]int64
-	var real [3]float32
-	for d, place := range at {
-		x := w.U32(place)[l]
-		whole[d], real[d] = int64(int32(x)), math.Float32frombits(x)
+	if t.Fetch || in.IR.From == ptxir.S32 {
+		whole, level := [3]int64{}, int32(0)
+		for d, place := range at {
+			whole[d] = int64(int32(w.U32(place)[l]))
+		}
+		if t.Fetch {
+			return t.FetchAt(whole[0], read)
+		}
+		if g.Detail == ptxir.DetailLevel {
+			level = int32(w.U32(detail[0])[l])
+		}
+		return t.At(whole, layer, level, read)
 	}
-	switch {
-	case t.Fetch:
-		return t.FetchAt(whole[0], read)
-	case in.IR.From == ptxir.S32:
-		return t.At(whole, layer, read)
+	x := w.numbers(at, l)
+	return t.Sample(x, layer, w.detail(g, detail, l, t, x), read)
+}
+
+// numbers are up to 3 of a lane's registers.
+func (w *Warp) numbers(places []uint32, l int) (list [3]float32) {
+	for i, place := range places {
+		list[i] = math.Float32frombits(w.U32(place)[l])
 	}
-	return t.Sample(real, layer, read)
+	return list
+}
+
+// detail is the level of detail that a lane asks for at a place.
+func (w *Warp) detail(g ptxir.Geometry, places []uint32, l int, t *descriptor.Texture, at [3]float32) float32 {
+	switch g.Detail {
+	case ptxir.DetailLevel:
+		return w.numbers(places, l)[0]
+	case ptxir.DetailGradient:
+		return t.Detail(at, w.numbers(places[:g.Rank], l), w.numbers(places[g.Rank:], l))
+	}
+	return 0
 }
 
 // TextureReads calls see with each piece of memory that a lane is about to read
@@ -137,8 +164,12 @@ func misread(ir *ptxir.Instr, t *descriptor.Texture) string {
 	switch {
 	case t.Fetch && (g.Rank != 1 || g.Layered || ir.From != ptxir.S32):
 		return "a texture of linear memory is read by one whole number"
-	case !t.Fetch && (g.Rank != t.Rank || g.Layered != t.Layered):
-		return fmt.Sprintf("a texture of %s is read by %s", shape(t.Rank, t.Layered), coordinates(g))
+	case !t.Fetch && (g.Cube != t.Cube || g.Layered != t.Layered || !g.Cube && g.Rank != t.Rank):
+		what := shape(t.Rank, t.Layered)
+		if t.Cube {
+			what = "the faces of a cube, of " + what
+		}
+		return fmt.Sprintf("a texture of %s is read by %s", what, coordinates(g))
 	}
 	return ""
 }
@@ -153,6 +184,9 @@ func shape(rank int, layered bool) string {
 
 func coordinates(g ptxir.Geometry) string {
 	text := [...]string{1: "1 coordinate", 2: "2 coordinates", 3: "3 coordinates"}[g.Rank]
+	if g.Cube {
+		text = "a direction"
+	}
 	if g.Layered {
 		text += " in a layer"
 	}

@@ -93,7 +93,7 @@ class Builder(SignalNodes, Branching):
             slot.note(graph, number, "memcpy", (("dst", dst), ("src", src)))
             return graph._node(number)
         if isinstance(dst, _core.OpaqueArray) or isinstance(src, _core.OpaqueArray):
-            from .._tensor.array import sides
+            from .._tensor.array_copy import sides
 
             return graph._node(graph._add_box(deps, *sides(dst, src), name))
         return copy.node(

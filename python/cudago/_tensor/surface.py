@@ -39,7 +39,8 @@ class Surface(_core.Descriptor):
 
     Notes
     -----
-    A kernel gives the column in bytes, the other coordinates in elements. Writes become visible to
+    A kernel gives the column in bytes, the other coordinates in elements. The faces of cubemaps are
+    layers, 6 of each: ``surfCubemapread`` takes their number. Writes become visible to
     textures with the next launch.
 
     References

@@ -4,42 +4,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from .. import _core
-from .. import _zconstants as c
 from .._ordinal import device_at
-from .array import FORMATS, OpaqueArray
+from .array import OpaqueArray
+from .array_shape import FORMATS
+from .mipmap import MipmappedArray
 from .tensor import Tensor
+from .texture_rules import Facts, channel_count, check, color, kinds, levels_of, modes_of, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from .._memory.device import Device
 
 __all__ = ["Texture"]
 
 _Mode = Literal["clamp", "border", "wrap", "mirror"]
 _Filter = Literal["point", "linear"]
-
-_MODES = {
-    "wrap": c.CU_TR_ADDRESS_MODE_WRAP,
-    "clamp": c.CU_TR_ADDRESS_MODE_CLAMP,
-    "mirror": c.CU_TR_ADDRESS_MODE_MIRROR,
-    "border": c.CU_TR_ADDRESS_MODE_BORDER,
-}
-
-
-class _Facts(NamedTuple):
-    shape: tuple[int, ...]
-    channels: int
-    dtype: str
-    address_mode: tuple[str, ...]
-    filter_mode: str
-    normalized_coordinates: bool
-    promote: bool
-    srgb: bool
-
 
 _T = TypeVar("_T", bound="Texture")
 
@@ -48,13 +29,14 @@ class Texture(_core.Descriptor):
     """A texture object over memory, or over an array. Immutable.
 
     A kernel takes it by value, as ``cudaTextureObject_t``, and reads it with ``tex1Dfetch`` or
-    ``tex2D``, of an array also with ``tex1D``, ``tex3D`` or ``tex2DLayered``. It keeps the memory,
-    and so do launches in flight and graphs that have it as an argument. The driver's object is
+    ``tex2D``, of an array also with ``tex1D``, ``tex3D`` or ``tex2DLayered``, of a mipmapped one
+    with ``tex2DLod`` or ``tex2DGrad``, of a cubemap with ``texCubemap``. It keeps the memory, and
+    so do launches in flight and graphs that have it as an argument. The driver's object is
     destroyed with the last of them.
 
     Parameters
     ----------
-    tensor : Tensor or OpaqueArray
+    tensor : Tensor, OpaqueArray or MipmappedArray
         Device, managed or pinned memory. With one dimension, kernels read it by whole numbers, with
         ``tex1Dfetch``; with two, rows and columns, at coordinates, with ``tex2D``. The elements of
         a row lie next to each other. An array is read at coordinates, in one to three dimensions.
@@ -69,19 +51,32 @@ class Texture(_core.Descriptor):
         Whether a read between elements takes the nearest or a mean, which needs floating-point
         reads.
     normalized_coordinates : bool
-        Whether coordinates go from 0 to 1.
+        Whether coordinates go from 0 to 1; those of a mipmapped array and of a cubemap must.
     promote : bool
         Whether integers of 8 and 16 bits are read as floating-point numbers up to 1.
     border : sequence of float, optional
         What the channels are beyond a border; by default 0.
     srgb : bool
-        Whether promoted integers of 8 bits are colors in sRGB, and read as linear ones.
+        Whether promoted unsigned integers of 8 bits are colors in sRGB, and read as linear ones;
+        the fourth channel is none.
+    seamless_cubemap : bool
+        Whether a filter goes on beyond the edges of a cubemap's faces, for which there is no
+        `address_mode` then.
+    mipmap_filter_mode : {"point", "linear"}
+        Whether a read between two levels of a mipmapped array takes the nearer one or a mean of
+        both, which needs floating-point reads.
+    mipmap_level_bias : float
+        What is added to the level that a kernel asks for.
+    min_mipmap_level_clamp : float
+        The least level that is read.
+    max_mipmap_level_clamp : float, optional
+        The greatest level that is read; by default the last.
 
     Raises
     ------
     TypeError
-        If `tensor` is no Tensor or OpaqueArray, is in ordinary host memory, or has elements that a
-        texture cannot have.
+        If `tensor` is no Tensor, OpaqueArray or MipmappedArray, is in ordinary host memory, or has
+        elements that a texture cannot have.
     ValueError
         If one of CUDA's rules is broken, or the tensor was allocated in an open capture. The text
         says which.
@@ -90,8 +85,6 @@ class Texture(_core.Descriptor):
     -----
     A tensor's memory begins at a multiple of the device's ``texture_alignment``, rows are a
     multiple of ``texture_pitch_alignment`` bytes apart. Writes become visible with the next launch.
-
-    The simulated driver has no `srgb`.
 
     References
     ----------
@@ -109,7 +102,7 @@ class Texture(_core.Descriptor):
 
     def __new__(
         cls: type[_T],
-        tensor: Tensor | OpaqueArray,
+        tensor: Tensor | OpaqueArray | MipmappedArray,
         *,
         channels: Literal[2, 4] | None = None,
         address_mode: _Mode | tuple[_Mode, ...] = "clamp",
@@ -118,29 +111,48 @@ class Texture(_core.Descriptor):
         promote: bool = False,
         border: Sequence[float] | None = None,
         srgb: bool = False,
+        seamless_cubemap: bool = False,
+        mipmap_filter_mode: _Filter = "point",
+        mipmap_level_bias: float = 0.0,
+        min_mipmap_level_clamp: float = 0.0,
+        max_mipmap_level_clamp: float | None = None,
     ) -> _T:
         """Check the values and create the object."""
-        array = tensor if isinstance(tensor, OpaqueArray) else None
-        if array is None and not isinstance(tensor, Tensor):
-            raise TypeError(f"tensor must be a Tensor or OpaqueArray, not {type(tensor).__name__}")
-        facts = _Facts(
+        if not isinstance(tensor, (Tensor, OpaqueArray, MipmappedArray)):
+            raise TypeError(
+                "tensor must be a Tensor, OpaqueArray or MipmappedArray, not "
+                f"{type(tensor).__name__}"
+            )
+        levels = levels_of(
+            tensor.level_count if isinstance(tensor, MipmappedArray) else 0,
+            mipmap_filter_mode,
+            mipmap_level_bias,
+            min_mipmap_level_clamp,
+            max_mipmap_level_clamp,
+        )
+        facts = Facts(
             tensor.shape,
-            _channels(tensor, channels),
+            channel_count(tensor, channels),
             tensor.dtype_name,
-            _modes(address_mode, 2 if array is None else array.ndim),
+            modes_of(address_mode, 2 if isinstance(tensor, Tensor) else tensor.ndim),
             filter_mode,
             bool(normalized_coordinates),
             bool(promote),
             bool(srgb),
+            bool(seamless_cubemap),
+            levels,
         )
-        _check(facts, array is not None)
-        color = _color(border)
-        if isinstance(tensor, OpaqueArray):
-            made = _core._array_texture_new(cls, tensor, _kinds(facts, 3), color, tuple(facts))
+        check(facts, None if isinstance(tensor, Tensor) else tensor)
+        beyond = color(border)
+        if isinstance(tensor, Tensor):
+            at = rows(tensor, facts, device_at() if tensor.device is None else tensor.device)
+            numbers = (FORMATS[facts.dtype], facts.channels, *at)
+            made = _core._texture_new(cls, tensor, numbers, kinds(facts, 2), beyond, tuple(facts))
             return cast("_T", made)
-        rows = _rows(tensor, facts, device_at() if tensor.device is None else tensor.device)
-        numbers = (FORMATS[facts.dtype], facts.channels, *rows)
-        made = _core._texture_new(cls, tensor, numbers, _kinds(facts, 2), color, tuple(facts))
+        more = ((int(levels.mode == "linear"), *levels[2:]),) if levels.number else ()
+        made = _core._array_texture_new(
+            cls, tensor, (*kinds(facts, 3), int(facts.seamless)), beyond, tuple(facts), *more
+        )
         return cast("_T", made)
 
     @property
@@ -149,9 +161,10 @@ class Texture(_core.Descriptor):
         return self._tensor if isinstance(self._tensor, Tensor) else None
 
     @property
-    def array(self) -> OpaqueArray | None:
+    def array(self) -> OpaqueArray | MipmappedArray | None:
         """The array it was made of, or None."""
-        return self._tensor if isinstance(self._tensor, OpaqueArray) else None
+        of = self._tensor
+        return of if isinstance(of, (OpaqueArray, MipmappedArray)) else None
 
     @property
     def handle(self) -> int:
@@ -189,128 +202,34 @@ class Texture(_core.Descriptor):
         return self._all.srgb
 
     @property
-    def _all(self) -> _Facts:
-        return _Facts(*self._facts)
+    def seamless_cubemap(self) -> bool:
+        """Whether a filter goes on beyond the edges of a cubemap's faces."""
+        return self._all.seamless
+
+    @property
+    def mipmap_filter_mode(self) -> str:
+        """Whether a read between two levels takes the nearer or a mean: "point" or "linear"."""
+        return self._all.levels.mode
+
+    @property
+    def mipmap_level_bias(self) -> float:
+        """What is added to the level that a kernel asks for."""
+        return self._all.levels.bias
+
+    @property
+    def min_mipmap_level_clamp(self) -> float:
+        """The least level that is read."""
+        return self._all.levels.low
+
+    @property
+    def max_mipmap_level_clamp(self) -> float:
+        """The greatest level that is read; 0 of what has no levels."""
+        return self._all.levels.high
+
+    @property
+    def _all(self) -> Facts:
+        return Facts(*self._facts)
 
     def __repr__(self) -> str:
         facts = self._all
         return f"<cudago.Texture of {facts.shape} {facts.dtype}, {facts.filter_mode}>"
-
-
-def _channels(tensor: Tensor | OpaqueArray, channels: int | None) -> int:
-    if isinstance(tensor, OpaqueArray):
-        if channels not in (None, tensor.channels):
-            raise ValueError(
-                f"channels must be those of the array, {tensor.channels}; got {channels}"
-            )
-        return tensor.channels
-    if tensor.dtype_name not in FORMATS:
-        raise TypeError(
-            f"a texture cannot have elements of type {tensor.dtype_name}, only of "
-            f"{', '.join(FORMATS)}"
-        )
-    rank = len(tensor.shape) - (channels is not None)
-    if channels is not None and (channels not in (2, 4) or tensor.shape[-1:] != (channels,)):
-        raise ValueError(
-            f"channels must be 2 or 4 and the size of the last dimension, got {channels} and a "
-            f"tensor of {tensor.shape}"
-        )
-    if rank not in (1, 2):
-        raise ValueError(
-            f"a texture has 1 or 2 dimensions besides its channels, the tensor is of {tensor.shape}"
-        )
-    return channels or 1
-
-
-def _modes(given: str | tuple[str, ...], rank: int) -> tuple[str, ...]:
-    modes = (given,) * rank if isinstance(given, str) else tuple(given)
-    if len(modes) != rank or any(mode not in _MODES for mode in modes):
-        many = ("one", "one or two", "one or three")[rank - 1]
-        raise ValueError(f"address_mode must be {many} of {', '.join(_MODES)}; got {given!r}")
-    return modes
-
-
-def _kinds(facts: _Facts, dimensions: int) -> tuple[int, ...]:
-    modes = [_MODES[mode] for mode in facts.address_mode]
-    modes += [c.CU_TR_ADDRESS_MODE_CLAMP] * (dimensions - len(modes))
-    return (
-        *modes,
-        int(facts.filter_mode == "linear"),
-        int(facts.normalized_coordinates),
-        int(not facts.promote),
-        int(facts.srgb),
-    )
-
-
-def _color(border: Sequence[float] | None) -> tuple[float, float, float, float]:
-    values = [float(v) for v in border or ()]
-    if len(values) > 4:
-        raise ValueError(f"border must have at most 4 numbers, got {len(values)}")
-    values += [0.0] * (4 - len(values))
-    return values[0], values[1], values[2], values[3]
-
-
-def _check(facts: _Facts, of_array: bool) -> None:
-    """Check what does not depend on the device."""
-    if facts.filter_mode not in ("point", "linear"):
-        raise ValueError(f"filter_mode must be 'point' or 'linear', got {facts.filter_mode!r}")
-    if not facts.normalized_coordinates and {"wrap", "mirror"} & set(facts.address_mode):
-        raise ValueError("address_mode 'wrap' and 'mirror' need normalized_coordinates=True")
-    wide = facts.dtype in ("int32", "uint32")
-    whole = "int" in facts.dtype
-    if facts.promote and (wide or not whole):
-        raise ValueError(f"promote needs integers of 8 or 16 bits, got {facts.dtype}")
-    if facts.srgb and (facts.dtype != "uint8" or not facts.promote):
-        raise ValueError(f"srgb needs uint8 and promote=True, got {facts.dtype}")
-    if facts.filter_mode == "linear" and whole and not facts.promote:
-        raise ValueError(
-            f"filter_mode 'linear' needs floating-point reads: got {facts.dtype}"
-            + ("" if wide else "; set promote=True")
-        )
-    fetched = not of_array and len(facts.shape) - (facts.channels > 1) == 1
-    if fetched and (facts.filter_mode == "linear" or facts.normalized_coordinates):
-        raise ValueError(
-            "a texture of one dimension is read by whole numbers, without filters and normalized "
-            "coordinates: make it one of two dimensions, with one row"
-        )
-
-
-def _rows(tensor: Tensor, facts: _Facts, device: Device) -> tuple[int, int, int]:
-    """Return width, height and pitch; height 0 and the size in bytes for one dimension."""
-    properties = device.properties
-    address, unit = int(tensor.ptr), properties.texture_alignment
-    if 0 in facts.shape:
-        raise ValueError(f"a texture has at least one element, the tensor is of {facts.shape}")
-    if address % unit:
-        raise ValueError(
-            f"the tensor must begin at a multiple of {unit} bytes, not at {address:#x}: copy it"
-        )
-    shape, strides = facts.shape, tensor.strides
-    if facts.channels > 1:
-        if strides[-1] != 1:
-            raise ValueError("the channels of an element must lie next to each other")
-        shape, strides = shape[:-1], strides[:-1]
-    width, size = shape[-1], facts.channels * tensor.itemsize
-    if width > 1 and strides[-1] != facts.channels:
-        raise ValueError("the elements of a row must lie next to each other")
-    if len(shape) == 1:
-        _limit("elements", width, properties.maximum_texture1d_linear_width)
-        return width, 0, width * size
-    pitch = strides[0] * tensor.itemsize
-    if shape[0] == 1:  # of one row, the distance to the next means nothing
-        pitch = -(-width * size // properties.texture_pitch_alignment)
-        pitch *= properties.texture_pitch_alignment
-    if pitch < width * size or pitch % properties.texture_pitch_alignment:
-        raise ValueError(
-            f"rows must be a multiple of {properties.texture_pitch_alignment} bytes apart, got "
-            f"{pitch}: copy the tensor into a part of a wider one"
-        )
-    _limit("columns", width, properties.maximum_texture2d_linear_width)
-    _limit("rows", shape[0], properties.maximum_texture2d_linear_height)
-    _limit("bytes from row to row", pitch, properties.maximum_texture2d_linear_pitch)
-    return width, shape[0], pitch
-
-
-def _limit(what: str, n: int, most: int) -> None:
-    if n > most:
-        raise ValueError(f"a texture has at most {most} {what} on this device, got {n}")

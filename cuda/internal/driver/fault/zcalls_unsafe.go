@@ -1048,6 +1048,30 @@ func (d *Driver) CuArrayDestroy(a driver.CUarray) (result driver.CUresult) {
 	return d.API.CuArrayDestroy(a)
 }
 
+// CuMipmappedArrayCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMipmappedArrayCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR, levels uint32) (a driver.CUmipmappedArray, result driver.CUresult) {
+	if result = d.next("CuMipmappedArrayCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMipmappedArrayCreate(desc, levels)
+}
+
+// CuMipmappedArrayGetLevel calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMipmappedArrayGetLevel(a driver.CUmipmappedArray, level uint32) (l driver.CUarray, result driver.CUresult) {
+	if result = d.next("CuMipmappedArrayGetLevel"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMipmappedArrayGetLevel(a, level)
+}
+
+// CuMipmappedArrayDestroy calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMipmappedArrayDestroy(a driver.CUmipmappedArray) (result driver.CUresult) {
+	if result = d.next("CuMipmappedArrayDestroy"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMipmappedArrayDestroy(a)
+}
+
 // CuSurfObjectCreate calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (s driver.CUsurfObject, result driver.CUresult) {
 	if result = d.next("CuSurfObjectCreate"); result != driver.CUDA_SUCCESS {

@@ -596,6 +596,20 @@ func (d *binding) CuArrayDestroy(a driver.CUarray) (result driver.CUresult) {
 	return driver.CUresult(C.cuArrayDestroy(d.fn[cuArrayDestroy], C.CUarray(a)))
 }
 
+func (d *binding) CuMipmappedArrayCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR, levels uint32) (a driver.CUmipmappedArray, result driver.CUresult) {
+	o := C.cuMipmappedArrayCreate(d.fn[cuMipmappedArrayCreate], *(*C.CUDA_ARRAY3D_DESCRIPTOR)(unsafe.Pointer(desc)), C.uint(levels))
+	return driver.CUmipmappedArray(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuMipmappedArrayGetLevel(a driver.CUmipmappedArray, level uint32) (l driver.CUarray, result driver.CUresult) {
+	o := C.cuMipmappedArrayGetLevel(d.fn[cuMipmappedArrayGetLevel], C.CUmipmappedArray(a), C.uint(level))
+	return driver.CUarray(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuMipmappedArrayDestroy(a driver.CUmipmappedArray) (result driver.CUresult) {
+	return driver.CUresult(C.cuMipmappedArrayDestroy(d.fn[cuMipmappedArrayDestroy], C.CUmipmappedArray(a)))
+}
+
 func (d *binding) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (s driver.CUsurfObject, result driver.CUresult) {
 	o := C.cuSurfObjectCreate(d.fn[cuSurfObjectCreate], *(*C.CUDA_RESOURCE_DESC)(unsafe.Pointer(res)))
 	return driver.CUsurfObject(o.value), driver.CUresult(o.r)

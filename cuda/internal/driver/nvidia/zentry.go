@@ -137,6 +137,9 @@ const (
 	cuTensorMapEncodeIm2col
 	cuArray3DCreate
 	cuArrayDestroy
+	cuMipmappedArrayCreate
+	cuMipmappedArrayGetLevel
+	cuMipmappedArrayDestroy
 	cuSurfObjectCreate
 	cuSurfObjectDestroy
 	cuTexObjectCreate
@@ -334,6 +337,9 @@ var entries = [entryCount]entry{
 	cuTensorMapEncodeIm2col:                      {"cuTensorMapEncodeIm2col", 12000, "", optional},
 	cuArray3DCreate:                              {"cuArray3DCreate", 3020, "_v2", required},
 	cuArrayDestroy:                               {"cuArrayDestroy", 2000, "", required},
+	cuMipmappedArrayCreate:                       {"cuMipmappedArrayCreate", 5000, "", required},
+	cuMipmappedArrayGetLevel:                     {"cuMipmappedArrayGetLevel", 5000, "", required},
+	cuMipmappedArrayDestroy:                      {"cuMipmappedArrayDestroy", 5000, "", required},
 	cuSurfObjectCreate:                           {"cuSurfObjectCreate", 5000, "", required},
 	cuSurfObjectDestroy:                          {"cuSurfObjectDestroy", 5000, "", required},
 	cuTexObjectCreate:                            {"cuTexObjectCreate", 5000, "", required},

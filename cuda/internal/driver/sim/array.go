@@ -19,87 +19,96 @@ const (
 	mostArray3D      = 16384
 	mostArrayLayered = 32768
 	mostArrayLayers  = 2048
+	mostMipmapped    = 32768 // of arrays of one and two dimensions
+	mostCube         = 32768
+	mostCubeFaces    = 2046
 )
 
-// array is a CUDA array. Its elements lie in rows without gaps.
+// array is a CUDA array, or a level of a mipmapped one.
 type array struct {
 	*allocation
-	desc    driver.CUDA_ARRAY3D_DESCRIPTOR
-	element uint64 // bytes
+	texels  descriptor.Texture // its elements, in rows without gaps; no way to read them
+	flags   uint32
+	isLevel bool // of an array that has the allocation
 }
 
-// rank is the coordinates, without the layer.
-func (a *array) rank() int {
-	switch {
-	case a.desc.Height == 0:
-		return 1
-	case a.desc.Depth == 0 || a.layered():
-		return 2
-	}
-	return 3
-}
-
-func (a *array) layered() bool { return a.desc.Flags&driver.CUDA_ARRAY3D_LAYERED != 0 }
-
-func (a *array) height() uint64 { return max(a.desc.Height, 1) }
-func (a *array) depth() uint64  { return max(a.desc.Depth, 1) }
-func (a *array) pitch() uint64  { return a.desc.Width * a.element }
-func (a *array) slice() uint64  { return a.pitch() * a.height() }
-
-// CuArray3DCreate leaves out cubes, and everything that has no flag or format in
-// this package.
+// CuArray3DCreate leaves out everything that has no flag or format in this
+// package.
 func (d *simulator) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (driver.CUarray, driver.CUresult) {
-	c, r := d.current()
+	c, r := d.maker()
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+	a := &array{allocation: &allocation{kind: memDevice, maker: "cuArray3DCreate"}, flags: desc.Flags}
+	if a.texels, r = texelsOf(desc); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	d.behindLaunches()
-	const flags = driver.CUDA_ARRAY3D_LAYERED | driver.CUDA_ARRAY3D_SURFACE_LDST
-	if desc.Flags&^flags != 0 {
-		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
-	}
-	size := descriptor.FormatSize(uint8(desc.Format))
-	if size == 0 || desc.Format>>8 != 0 || desc.NumChannels != 1 && desc.NumChannels != 2 && desc.NumChannels != 4 {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	}
-	a := &array{allocation: &allocation{kind: memDevice, maker: "cuArray3DCreate"}, desc: *desc, element: size * uint64(desc.NumChannels)}
-	if !a.fits() {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	}
-	if r := d.allocate(c, a.slice()*a.depth(), a.allocation); r != driver.CUDA_SUCCESS {
+	if r := d.allocate(c, a.texels.Slice*a.texels.Depth, a.allocation); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	a.texels.Memory = a.base
 	return d.arrays.add(a), driver.CUDA_SUCCESS
 }
 
-// fits reports whether the sizes are within those of cuda.h, at cuArray3DCreate.
-func (a *array) fits() bool {
-	within := func(width, height, depth uint64) bool {
-		return a.desc.Width > 0 && a.desc.Width <= width && a.desc.Height <= height && a.desc.Depth <= depth
+// texelsOf checks what cuda.h asks of arrays.
+func texelsOf(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (t descriptor.Texture, r driver.CUresult) {
+	const flags = driver.CUDA_ARRAY3D_LAYERED | driver.CUDA_ARRAY3D_SURFACE_LDST | driver.CUDA_ARRAY3D_CUBEMAP
+	if desc.Flags&^flags != 0 {
+		return t, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
-	surface := a.desc.Flags&driver.CUDA_ARRAY3D_SURFACE_LDST != 0
+	t = descriptor.Texture{
+		Format: uint8(desc.Format), Channels: uint8(desc.NumChannels), Rank: 3, Layered: desc.Flags&driver.CUDA_ARRAY3D_LAYERED != 0,
+		Cube: desc.Flags&driver.CUDA_ARRAY3D_CUBEMAP != 0, Width: desc.Width, Height: max(desc.Height, 1), Depth: max(desc.Depth, 1),
+	}
 	switch {
-	case a.layered():
-		return a.desc.Depth > 0 && within(mostArrayLayered, mostArrayLayered, mostArrayLayers)
-	case a.desc.Height == 0 && surface:
+	case desc.Height == 0:
+		t.Rank = 1
+	case desc.Depth == 0 || t.Layered || t.Cube:
+		t.Rank = 2
+	}
+	known := descriptor.FormatSize(t.Format) != 0 && desc.Format>>8 == 0
+	if !known || desc.NumChannels != 1 && desc.NumChannels != 2 && desc.NumChannels != 4 || !arrayFits(desc) {
+		return t, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	t.Pitch = t.Width * t.Size()
+	t.Slice = t.Pitch * t.Height
+	return t, driver.CUDA_SUCCESS
+}
+
+// arrayFits reports whether the sizes are within those of cuda.h, at
+// cuArray3DCreate.
+func arrayFits(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) bool {
+	within := func(width, height, depth uint64) bool {
+		return desc.Width > 0 && desc.Width <= width && desc.Height <= height && desc.Depth <= depth
+	}
+	surface := desc.Flags&driver.CUDA_ARRAY3D_SURFACE_LDST != 0
+	layered := desc.Flags&driver.CUDA_ARRAY3D_LAYERED != 0
+	switch {
+	case desc.Flags&driver.CUDA_ARRAY3D_CUBEMAP != 0:
+		faces := desc.Depth == 6 || layered && desc.Depth > 0 && desc.Depth%6 == 0
+		return faces && desc.Width == desc.Height && within(mostCube, mostCube, mostCubeFaces)
+	case layered:
+		return desc.Depth > 0 && within(mostArrayLayered, mostArrayLayered, mostArrayLayers)
+	case desc.Height == 0 && surface:
 		return within(mostSurface1D, 0, 0)
-	case a.desc.Height == 0:
+	case desc.Height == 0:
 		return within(mostArray1D, 0, 0)
-	case a.desc.Depth == 0:
+	case desc.Depth == 0:
 		return within(mostArrayWidth, mostArrayHeight, 0)
 	}
 	return within(mostArray3D, mostArray3D, mostArray3D)
 }
 
+// CuArrayDestroy leaves a level to its array.
 func (d *simulator) CuArrayDestroy(h driver.CUarray) driver.CUresult {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return r
+	}
+	if a := d.arrays.get(h); a == nil || a.isLevel {
+		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
 	a := d.arrays.take(h)
 	if a == nil {
@@ -109,55 +118,22 @@ func (d *simulator) CuArrayDestroy(h driver.CUarray) driver.CUresult {
 	return a.ctx.result()
 }
 
-// CuSurfObjectCreate makes some device memory, as CuTexObjectCreate does.
+// CuSurfObjectCreate makes a descriptor of a whole array.
 func (d *simulator) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (driver.CUsurfObject, driver.CUresult) {
-	c, r := d.current()
-	if r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	d.behindLaunches()
-	a := d.arrays.get(res.Array())
-	if a == nil || a.desc.Flags&driver.CUDA_ARRAY3D_SURFACE_LDST == 0 || res.Flags != 0 {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	}
-	s := descriptor.Surface{
-		Rank: a.rank(), Layered: a.layered(), Memory: a.base, Width: a.pitch(), Height: a.height(), Depth: a.depth(), Pitch: a.pitch(), Slice: a.slice(),
-	}
-	b := s.Encode()
-	m, r := d.describe(c, b[:])
-	if r == driver.CUDA_SUCCESS {
-		d.surfaces.put(driver.CUsurfObject(m.base), m)
-		return driver.CUsurfObject(m.base), r
-	}
-	return 0, r
+	return describe(d, &d.surfaces, func() ([]byte, driver.CUresult) {
+		a := d.arrays.get(res.Array())
+		if a == nil || a.flags&driver.CUDA_ARRAY3D_SURFACE_LDST == 0 || res.Flags != 0 {
+			return nil, driver.CUDA_ERROR_INVALID_VALUE
+		}
+		t := &a.texels
+		s := descriptor.Surface{
+			Rank: t.Rank, Layered: t.Layered || t.Cube, Memory: t.Memory, Width: t.Pitch, Height: t.Height, Depth: t.Depth, Pitch: t.Pitch, Slice: t.Slice,
+		}
+		b := s.Encode()
+		return b[:], driver.CUDA_SUCCESS
+	})
 }
 
 func (d *simulator) CuSurfObjectDestroy(h driver.CUsurfObject) driver.CUresult {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	m := d.surfaces.take(h)
-	if m == nil {
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
-	d.release(m, "cuSurfObjectDestroy")
-	return m.ctx.result()
-}
-
-// describe makes device memory with a descriptor in it.
-func (d *simulator) describe(c *context, b []byte) (*allocation, driver.CUresult) {
-	m := &allocation{kind: memDevice}
-	if r := d.allocate(c, uint64(len(b)), m); r != driver.CUDA_SUCCESS {
-		return nil, r
-	}
-	if c.dev.memory.Write(m.base, b) != nil { // a reset has taken it
-		return nil, c.result()
-	}
-	return m, driver.CUDA_SUCCESS
+	return undescribe(d, &d.surfaces, h, "cuSurfObjectDestroy")
 }

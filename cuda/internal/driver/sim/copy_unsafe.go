@@ -71,7 +71,7 @@ func newLayout(p *driver.CUDA_MEMCPY3D, x, y, z, pitch, height uint64) layout {
 func (w *copyWork) source() layout {
 	p := &w.params
 	if a := w.arrays[1]; a != nil {
-		return newLayout(p, p.SrcXInBytes, p.SrcY, p.SrcZ, a.pitch(), a.height())
+		return newLayout(p, p.SrcXInBytes, p.SrcY, p.SrcZ, a.texels.Pitch, a.texels.Height)
 	}
 	return newLayout(p, p.SrcXInBytes, p.SrcY, p.SrcZ, p.SrcPitch, p.SrcHeight)
 }
@@ -79,7 +79,7 @@ func (w *copyWork) source() layout {
 func (w *copyWork) destination() layout {
 	p := &w.params
 	if a := w.arrays[0]; a != nil {
-		return newLayout(p, p.DstXInBytes, p.DstY, p.DstZ, a.pitch(), a.height())
+		return newLayout(p, p.DstXInBytes, p.DstY, p.DstZ, a.texels.Pitch, a.texels.Height)
 	}
 	return newLayout(p, p.DstXInBytes, p.DstY, p.DstZ, p.DstPitch, p.DstHeight)
 }
@@ -92,11 +92,11 @@ func (w *copyWork) inArray(side int) bool {
 	if side == 1 {
 		at = [3]uint64{p.SrcXInBytes, p.SrcY, p.SrcZ}
 	}
-	if a == nil || at[0]%a.element != 0 || p.WidthInBytes%a.element != 0 {
+	if a == nil || at[0]%a.texels.Size() != 0 || p.WidthInBytes%a.texels.Size() != 0 {
 		return false
 	}
 	inside := func(from, n, size uint64) bool { return from <= size && n <= size-from }
-	return inside(at[0], p.WidthInBytes, a.pitch()) && inside(at[1], p.Height, a.height()) && inside(at[2], p.Depth, a.depth())
+	return inside(at[0], p.WidthInBytes, a.texels.Pitch) && inside(at[1], p.Height, a.texels.Height) && inside(at[2], p.Depth, a.texels.Depth)
 }
 
 // side finds the memory of one side: the span from its first byte to its last.
@@ -106,7 +106,7 @@ func (d *simulator) side(
 	addr := uint64(device)
 	switch kind {
 	case driver.CU_MEMORYTYPE_ARRAY:
-		addr = of.base
+		addr = of.texels.Memory
 	case driver.CU_MEMORYTYPE_HOST:
 		addr = uint64(host)
 	case driver.CU_MEMORYTYPE_DEVICE, driver.CU_MEMORYTYPE_UNIFIED:

@@ -103,6 +103,7 @@ type simulator struct {
 	textures    table[driver.CUtexObject, allocation]
 	surfaces    table[driver.CUsurfObject, allocation]
 	arrays      table[driver.CUarray, array]
+	mipmaps     table[driver.CUmipmappedArray, mipmappedArray]
 	descriptors table[driver.CUdevResourceDesc, greenDescriptor]
 	conditions  table[driver.CUgraphConditionalHandle, condition]
 	// setter is setConditional, made once so that a launch allocates nothing.

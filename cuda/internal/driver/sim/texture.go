@@ -19,61 +19,46 @@ const (
 	mostTexture2DPitch    = 2097120
 )
 
-// CuTexObjectCreate leaves out mipmapped arrays, views and colors in sRGB. The
-// texture is some device memory, whose
-// address is the handle: kernels read it there.
+// CuTexObjectCreate leaves out views.
 func (d *simulator) CuTexObjectCreate(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC, view *driver.CUDA_RESOURCE_VIEW_DESC) (driver.CUtexObject, driver.CUresult) {
-	c, r := d.current()
-	if r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	d.behindLaunches()
-	ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY
-	if res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY || tex.Flags&driver.CU_TRSF_SRGB != 0 || ofArray && view != nil {
-		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
-	}
-	t, ok := d.textureOf(res, tex)
-	if !ok || view != nil {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	}
-	b := t.Encode()
-	m, r := d.describe(c, b[:])
-	if r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	d.textures.put(driver.CUtexObject(m.base), m)
-	return driver.CUtexObject(m.base), driver.CUDA_SUCCESS
+	return describe(d, &d.textures, func() ([]byte, driver.CUresult) {
+		ofArray := res.ResType == driver.CU_RESOURCE_TYPE_ARRAY || res.ResType == driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
+		if ofArray && view != nil {
+			return nil, driver.CUDA_ERROR_NOT_SUPPORTED
+		}
+		t, ok := d.textureOf(res, tex)
+		if !ok || view != nil {
+			return nil, driver.CUDA_ERROR_INVALID_VALUE
+		}
+		b := t.Encode()
+		return b[:], driver.CUDA_SUCCESS
+	})
 }
 
 func (d *simulator) CuTexObjectDestroy(h driver.CUtexObject) driver.CUresult {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	a := d.textures.take(h)
-	if a == nil {
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
-	d.release(a, "cuTexObjectDestroy")
-	return a.ctx.result()
+	return undescribe(d, &d.textures, h, "cuTexObjectDestroy")
 }
 
 // textureOf checks what cuda.h asks of textures.
 func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_TEXTURE_DESC) (t descriptor.Texture, ok bool) {
-	const flags = driver.CU_TRSF_READ_AS_INTEGER | driver.CU_TRSF_NORMALIZED_COORDINATES
+	const flags = driver.CU_TRSF_READ_AS_INTEGER | driver.CU_TRSF_NORMALIZED_COORDINATES | driver.CU_TRSF_SEAMLESS_CUBEMAP | driver.CU_TRSF_SRGB
 	if res.Flags != 0 || tex.Flags&^flags != 0 || tex.FilterMode>>1 != 0 {
 		return t, false
 	}
-	if res.ResType == driver.CU_RESOURCE_TYPE_ARRAY {
-		t, ok = d.ofArray(res.Array())
-	} else {
+	switch res.ResType {
+	case driver.CU_RESOURCE_TYPE_ARRAY:
+		if a := d.arrays.get(res.Array()); a != nil {
+			t, ok = a.texels, true
+		}
+	case driver.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+		t, ok = d.ofLevels(res.MipmappedArray(), tex)
+	default:
 		t, ok = ofMemory(res)
 	}
+	if t.Seamless = tex.Flags&driver.CU_TRSF_SEAMLESS_CUBEMAP != 0; t.Seamless && !t.Cube {
+		return t, false
+	}
+	t.SRGB = tex.Flags&driver.CU_TRSF_SRGB != 0
 	t.Integer = tex.Flags&driver.CU_TRSF_READ_AS_INTEGER != 0
 	if !ok || t.Fetch {
 		return t, ok
@@ -85,18 +70,21 @@ func (d *simulator) textureOf(res *driver.CUDA_RESOURCE_DESC, tex *driver.CUDA_T
 		t.Address[i] = descriptor.AddressMode(tex.AddressMode[i])
 	}
 	t.Linear, t.Normalized, t.Color = tex.FilterMode == driver.CU_TR_FILTER_MODE_LINEAR, tex.Flags&driver.CU_TRSF_NORMALIZED_COORDINATES != 0, tex.BorderColor
-	return t, !t.Linear || t.IsFloat()
+	return t, !t.Linear && !t.Mips.Linear || t.IsFloat()
 }
 
-func (d *simulator) ofArray(h driver.CUarray) (t descriptor.Texture, ok bool) {
-	a := d.arrays.get(h)
-	if a == nil {
+// ofLevels checks what cuda.h asks of textures of mipmapped arrays.
+func (d *simulator) ofLevels(h driver.CUmipmappedArray, tex *driver.CUDA_TEXTURE_DESC) (t descriptor.Texture, ok bool) {
+	m := d.mipmaps.get(h)
+	if m == nil || tex.Flags&driver.CU_TRSF_NORMALIZED_COORDINATES == 0 || tex.MipmapFilterMode>>1 != 0 {
 		return t, false
 	}
-	return descriptor.Texture{
-		Format: uint8(a.desc.Format), Channels: uint8(a.desc.NumChannels), Rank: a.rank(), Layered: a.layered(), Memory: a.base,
-		Width: a.desc.Width, Height: a.height(), Depth: a.depth(), Pitch: a.pitch(), Slice: a.slice(),
-	}, true
+	t = m.texels
+	t.Mips = descriptor.Mips{
+		Levels: len(m.levels), Linear: tex.MipmapFilterMode == driver.CU_TR_FILTER_MODE_LINEAR,
+		Bias: tex.MipmapLevelBias, Least: tex.MinMipmapLevelClamp, Greatest: tex.MaxMipmapLevelClamp,
+	}
+	return t, true
 }
 
 // ofMemory checks linear and pitched memory.

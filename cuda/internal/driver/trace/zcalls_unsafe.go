@@ -918,6 +918,27 @@ func (d *tracer) CuArrayDestroy(a driver.CUarray) (result driver.CUresult) {
 	return
 }
 
+func (d *tracer) CuMipmappedArrayCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR, levels uint32) (a driver.CUmipmappedArray, result driver.CUresult) {
+	call := d.begin("cuMipmappedArrayCreate", []field{{"desc", desc}, {"levels", levels}})
+	a, result = d.API.CuMipmappedArrayCreate(desc, levels)
+	call.end(result, []field{{"a", a}})
+	return
+}
+
+func (d *tracer) CuMipmappedArrayGetLevel(a driver.CUmipmappedArray, level uint32) (l driver.CUarray, result driver.CUresult) {
+	call := d.begin("cuMipmappedArrayGetLevel", []field{{"a", a}, {"level", level}})
+	l, result = d.API.CuMipmappedArrayGetLevel(a, level)
+	call.end(result, []field{{"l", l}})
+	return
+}
+
+func (d *tracer) CuMipmappedArrayDestroy(a driver.CUmipmappedArray) (result driver.CUresult) {
+	call := d.begin("cuMipmappedArrayDestroy", []field{{"a", a}})
+	result = d.API.CuMipmappedArrayDestroy(a)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuSurfObjectCreate(res *driver.CUDA_RESOURCE_DESC) (s driver.CUsurfObject, result driver.CUresult) {
 	call := d.begin("cuSurfObjectCreate", []field{{"res", res}})
 	s, result = d.API.CuSurfObjectCreate(res)

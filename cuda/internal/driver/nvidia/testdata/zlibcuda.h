@@ -516,6 +516,19 @@ EXPORT CUresult cuArrayDestroy(handle a)
 	return 0;
 }
 
+EXPORT CUresult cuMipmappedArrayGetLevel(handle *a, handle b, unsigned c)
+{
+	note("cuMipmappedArrayGetLevel %llu %llu", NUMBER(b), NUMBER(c));
+	*a = OUTPUT(handle, 0);
+	return 0;
+}
+
+EXPORT CUresult cuMipmappedArrayDestroy(handle a)
+{
+	note("cuMipmappedArrayDestroy %llu", NUMBER(a));
+	return 0;
+}
+
 EXPORT CUresult cuSurfObjectDestroy(uint64_t a)
 {
 	note("cuSurfObjectDestroy %llu", NUMBER(a));
@@ -739,6 +752,8 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuTensorMapEncodeTiled", (void *)cuTensorMapEncodeTiled},
 	{"cuTensorMapEncodeIm2col", (void *)cuTensorMapEncodeIm2col},
 	{"cuArrayDestroy", (void *)cuArrayDestroy},
+	{"cuMipmappedArrayGetLevel", (void *)cuMipmappedArrayGetLevel},
+	{"cuMipmappedArrayDestroy", (void *)cuMipmappedArrayDestroy},
 	{"cuSurfObjectDestroy", (void *)cuSurfObjectDestroy},
 	{"cuTexObjectCreate", (void *)cuTexObjectCreate},
 	{"cuTexObjectDestroy", (void *)cuTexObjectDestroy},
