@@ -164,7 +164,12 @@ import warnings
 
 warnings.simplefilter("ignore", DeprecationWarning)
 held = {}
-os.register_at_fork(after_in_child=lambda: (held.clear(), held.update(uses=[try_(u) for u in uses])))
+
+def in_child():
+    held.clear()
+    held.update(uses=[try_(use) for use in uses])
+
+os.register_at_fork(after_in_child=in_child)
 
 import cudago as cu
 

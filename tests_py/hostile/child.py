@@ -35,7 +35,7 @@ class Child:
         self.out, self.selection, self.seed, self.limit_s = out, selection, seed, limit_s
         self.unraisable: list[str] = []
         sys.unraisablehook = self._note
-        cu._core._watch_forks()  # a forked child that enters Go ends, so that each such call is seen
+        cu._core._watch_forks()  # a forked child that enters Go ends, so that it is seen
         self.canary = Canary()
         self.default_resource = cu.Device().memory_resource
         together.DEFAULTS.append(self.default_resource)
