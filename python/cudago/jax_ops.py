@@ -305,7 +305,8 @@ def _watch_modules() -> None:
             context = ir.Context.current  # which JAX makes for each module, and the module holds
             keys: set[Key] | None = getattr(context, "_cudago_keys", None)
             if keys is None:
-                keys = context._cudago_keys = set()
+                keys = set[Key]()
+                context._cudago_keys = keys
             keys.add(key)
             return ir.StringAttr.get(str(key))
 
