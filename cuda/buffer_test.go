@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -127,6 +128,32 @@ func TestAllocateWhileCapturing(t *testing.T) {
 	require.ErrorIs(t, err, ErrorStreamCaptureUnsupported)
 	require.ErrorContains(t, err, "allocate before the capture begins")
 	require.ErrorIs(t, b.CopyFromHost(make([]byte, 16), s), ErrorStreamCaptureUnsupported)
+}
+
+func TestAllocateBeside(t *testing.T) {
+	stub, c := openStub(t)
+	s := newTestStream(t, c, StreamOptions{})
+	mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{})
+	require.NoError(t, err)
+	stub.setStatus(s, driver.CU_STREAM_CAPTURE_STATUS_ACTIVE)
+	ptr, err := mr.AllocateBeside(16)
+	require.NoError(t, err)
+	require.NotZero(t, ptr)
+	stub.setStatus(s, driver.CU_STREAM_CAPTURE_STATUS_NONE)
+	require.NoError(t, c.FreeAsync(ptr, s))
+	for _, call := range []string{"cuStreamCreate", "cuMemAllocFromPoolAsync", "cuStreamSynchronize"} {
+		stub.on = func(now string) driver.CUresult {
+			if strings.HasPrefix(now, call) {
+				return driver.CUDA_ERROR_OUT_OF_MEMORY
+			}
+			return driver.CUDA_SUCCESS
+		}
+		_, err = mr.AllocateBeside(16)
+		require.ErrorIs(t, err, ErrorOutOfMemory, call)
+	}
+	stub.on = nil
+	require.Equal(t, stub.count("cuMemAllocFromPoolAsync")-1, stub.count("cuMemFreeAsync"), "all but the one that failed")
+	require.NoError(t, mr.Close())
 }
 
 func TestAllocateArguments(t *testing.T) {

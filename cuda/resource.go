@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -220,6 +221,31 @@ func (mr *DeviceMemoryResource) AllocateNode(size uint64, s *Stream) (ptr uint64
 		return 0, mr.ctx.failAlloc("cuMemAllocFromPoolAsync", r, size)
 	}
 	return uint64(p), nil
+}
+
+// AllocateBeside allocates for s, which may be capturing, without a node of a
+// graph: the memory is there when the call returns, in no stream's order, and
+// whoever has it frees it. It invalidates no capture, and blocks until work has
+// ended that the driver makes the allocation wait for. It calls cuStreamCreate,
+// cuMemAllocFromPoolAsync, cuStreamSynchronize and cuStreamDestroy.
+func (mr *DeviceMemoryResource) AllocateBeside(size uint64) (ptr uint64, err error) {
+	mr.ctx.drv.Relaxed(func() { ptr, err = mr.allocateBeside(size) })
+	return ptr, err
+}
+
+func (mr *DeviceMemoryResource) allocateBeside(size uint64) (ptr uint64, err error) {
+	s, err := mr.ctx.NewStream(StreamOptions{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if ptr, err = mr.AllocateNode(size, s); err != nil {
+		return 0, err
+	}
+	if err = s.Synchronize(); err != nil {
+		return 0, errors.Join(err, mr.ctx.FreeAsync(ptr, s))
+	}
+	return ptr, nil
 }
 
 // Adopt makes a Buffer of size bytes at ptr that the caller allocated from the

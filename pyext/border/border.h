@@ -268,6 +268,7 @@ PyObject *cudago_take_reports(PyObject *module, PyObject *unused);
 PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused);
 PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate);
 PyObject *cudago_fail_next(PyObject *module, PyObject *args);
+PyObject *cudago_as_another(PyObject *module, PyObject *args);
 PyObject *cudago_faults(PyObject *module, PyObject *unused);
 PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls);
 int cudago_watch_fork(void);              /* -1 with an exception */

@@ -6,7 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* Makes driver calls fail, for tests: on a simulated driver that was opened with the setting `faults`. */
+/* For tests. Makes driver calls fail, on a simulated driver that was opened with the setting `faults`; and makes calls that
+ * another library could make. */
 
 /* _fail_at_random(rate): from now on this share of all calls fails. */
 PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate) {
@@ -31,6 +32,20 @@ PyObject *cudago_fail_next(PyObject *module, PyObject *args) {
     cudagoFailNext((char *)call, n, code, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;
+}
+
+/* _as_another(call, device, handle): makes a driver call of which cudago knows nothing; returns what it made, or 0. */
+PyObject *cudago_as_another(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    const char *call;
+    int device;
+    unsigned long long handle;
+    if (!PyArg_ParseTuple(args, "siK", &call, &device, &handle) || cudago_open()) return NULL;
+    cudago_status st = {0};
+    uint64_t made = cudagoAsAnother((char *)call, device, handle, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyLong_FromUnsignedLongLong(made);
 }
 
 /* _faults(): returns JSON: how many calls of each name were made to fail. */

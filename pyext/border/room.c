@@ -17,6 +17,7 @@ static PyMethodDef functions[] = {
     {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
     {"_fail_at_random", cudago_fail_at_random, METH_O, NULL},
     {"_fail_next", cudago_fail_next, METH_VARARGS, NULL},
+    {"_as_another", cudago_as_another, METH_VARARGS, NULL},
     {"_faults", cudago_faults, METH_NOARGS, NULL},
     {"_panic", cudago_panic, METH_O, NULL},
     {"_reaper_flush", cudago_reaper_flush, METH_O, NULL},

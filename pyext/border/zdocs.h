@@ -291,8 +291,12 @@
     "after a launch: see `Buffer.free`, and ``auto_free`` of `Graph.instantiate`. If the capture\n" \
     "fails, so does all use of the memory, with `ClosedError`.\n" \
     "\n" \
-    "Virtual memory, and all memory in a capture that another library began, is not allowed while\n" \
-    "`stream` is capturing. For other memory, blocks until it is there; it can be allocated\n" \
+    "In a capture that another library began, memory is allocated at once, and is no part of the\n" \
+    "graph: it lives until the graph, all that was made of it and the Buffer have ended. So no\n" \
+    "memory is used twice in such a capture.\n" \
+    "\n" \
+    "Virtual memory, and memory of pools that the host can read, is not allowed while `stream` is\n" \
+    "capturing. For other memory, blocks until it is there; it can be allocated\n" \
     "during a capture, and is not part of it.\n" \
     "\n" \
     "References\n" \

@@ -117,8 +117,8 @@ func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
 }
 
 // record makes a driver call on a stream that is capturing, and gives the
-// capture what the call uses. A capture that another library began cannot take
-// it: then it is kept until the process ends, which is safe.
+// capture what the call uses. For a capture that another library began the driver
+// keeps it, as long as the graph: see keepFor.
 func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
 	guard(st, func() error {
 		s, err := stream.Streams.Get(uint64(on))
@@ -134,11 +134,12 @@ func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*c
 		if c != nil {
 			return c.Record(s, op, func() error { return call(s) })
 		}
-		err = call(s)
-		if err != nil {
+		if err = call(s); err != nil {
 			releaseOperands(op.Operands)
+			return err
 		}
-		return err
+		keepFor(s, op.Operands)
+		return nil
 	})
 }
 

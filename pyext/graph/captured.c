@@ -54,16 +54,17 @@ static QUIET void fill_in(cudago_captured_cell *c, const _Atomic int32_t *state,
 }
 
 /* With the GIL: an allocation waits for nobody. */
-QUIET cudago_cell *cudago_capture_allocate(ResourceObject *self, uint64_t size, cudago_stream *s) {
+QUIET cudago_cell *cudago_capture_allocate(ResourceObject *self, uint64_t size, cudago_stream *s, int32_t *others) {
     cudago_captured_cell *users = calloc(1, sizeof *users), *kept = calloc(1, sizeof *kept);
     _Atomic int32_t *state = calloc(1, sizeof *state); /* Go's, once it has made the allocation */
     cudago_status st = {0};
     uint64_t ptr = 0, id = 0;
-    if (users && kept && state) id = cudagoCaptureAlloc(s->id, self->id, size, (int32_t *)state, &ptr, &st);
+    if (users && kept && state) id = cudagoCaptureAlloc(s->id, self->id, size, (int32_t *)state, &ptr, others, &st);
     if (!id) {
         free(users);
         free(kept);
         free(state);
+        if (*others) return NULL;
         return st.kind ? (cudago_raise(&st), NULL) : (cudago_cell *)PyErr_NoMemory();
     }
     cudago_cell_init(&kept->go.cell, CUDAGO_CELL_GRAPH, release_kept);

@@ -48,13 +48,11 @@ func capturedOf(number C.uint64_t) *pyCaptured {
 	return m
 }
 
-var errForeignCapture = &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "stream",
-	Text: "must not be in a capture that another library began: that library's graph would own the memory. Allocate it before the capture"}
-
-// cudagoCaptureAlloc takes over state if it succeeds.
+// cudagoCaptureAlloc takes over state if it succeeds. In a capture that another
+// library began it sets others, and allocates nothing.
 //
 //export cudagoCaptureAlloc
-func cudagoCaptureAlloc(on, resource, size C.uint64_t, state *C.int32_t, ptr *C.uint64_t, st *C.cudago_status) (id C.uint64_t) {
+func cudagoCaptureAlloc(on, resource, size C.uint64_t, state *C.int32_t, ptr *C.uint64_t, others *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
 	guard(st, func() error {
 		s, err := stream.Streams.Get(uint64(on))
 		if err != nil {
@@ -69,7 +67,8 @@ func cudagoCaptureAlloc(on, resource, size C.uint64_t, state *C.int32_t, ptr *C.
 			return err
 		}
 		if c == nil {
-			return errForeignCapture
+			*others = 1
+			return nil
 		}
 		m, err := c.Alloc(s, uint64(size), func(isGraph bool) { setCaptured(state, isGraph) }, func() (uint64, error) {
 			return pool.AllocateNode(uint64(size), s)

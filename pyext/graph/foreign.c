@@ -6,7 +6,55 @@
 
 #include "_cgo_export.h"
 
-/* Graphs that other code has too: theirs, and ours whose handles were handed out. */
+/* Graphs that other code has too: theirs, and ours whose handles were handed out. And what graphs keep that another
+ * library captures: such a graph has a user object, which the driver destroys when the graph, its executables and their
+ * launches are gone. That happens on any thread, which must not call the driver. */
+
+/* What Go keeps for a graph; see keepFor in capture.go. */
+typedef struct kept {
+    uint64_t id;
+    struct kept *next;
+} kept;
+static kept *_Atomic ended;
+
+uintptr_t cudago_kept_new(uint64_t id) {
+    kept *k = malloc(sizeof *k);
+    if (k) *k = (kept){id, NULL};
+    return (uintptr_t)k;
+}
+
+/* On a thread of the driver's. Whatever comes after the end of the interpreter, or in a forked child, is left. */
+static void end_kept(void *of) {
+    kept *k = of, *head;
+    if (cudago_forked || cudago_closed) return;
+    head = atomic_load_explicit(&ended, memory_order_relaxed);
+    do k->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&ended, &head, k, memory_order_release, memory_order_relaxed));
+    if (!head) cudago_request_drain();
+}
+
+uintptr_t cudago_kept_end(void) { return (uintptr_t)end_kept; }
+
+void cudago_kept_sweep(void) {
+    kept *k = atomic_exchange_explicit(&ended, NULL, memory_order_acquire);
+    for (kept *next; k; k = next) {
+        next = k->next;
+        cudagoKeptRelease(k->id);
+        free(k);
+    }
+}
+
+static void end_cell(void *of) {
+    if (!cudago_forked) cudago_cell_release(of);
+}
+
+QUIET int cudago_capture_hold(cudago_cell *cell, cudago_stream *s) {
+    cudago_status st = {0};
+    cudago_cell_retain(cell);
+    int held = cudagoCaptureHold(s->id, (uint64_t)(uintptr_t)end_cell, (uint64_t)(uintptr_t)cell, &st);
+    if (!held) cudago_cell_release(cell);
+    return st.kind ? cudago_raise(&st) : 0;
+}
 
 /* _graph_from_handle(device, handle, owner) */
 PyObject *cudago_graph_from_handle(PyObject *module, PyObject *const *args, Py_ssize_t n) {

@@ -14,6 +14,7 @@ import (
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/stream"
 )
 
 //export cudagoGraphWrap
@@ -73,4 +74,47 @@ func cudagoGraphExport(id C.uint64_t, st *C.cudago_status) (handle C.uint64_t) {
 		return err
 	})
 	return handle
+}
+
+// kept are the operands that graphs of other libraries keep.
+var kept = border.NewTable[[]graph.Operand]("operands of a foreign graph")
+
+// keepFor has the graph of a capture that another library began keep operands of
+// an operation that is in it now. What the driver does not take is kept until
+// the process ends, which is safe.
+func keepFor(s *cuda.Stream, list []graph.Operand) {
+	if len(list) == 0 {
+		return
+	}
+	id := kept.Put(list)
+	if data := C.cudago_kept_new(C.uint64_t(id)); data != 0 {
+		_, _ = s.HoldForCapture(uintptr(C.cudago_kept_end()), uintptr(data))
+	}
+}
+
+//export cudagoKeptRelease
+func cudagoKeptRelease(id C.uint64_t) {
+	if list, ok := kept.Take(uint64(id)); ok {
+		releaseOperands(list)
+	}
+}
+
+// cudagoCaptureHold has the graph of a capture that another library began call
+// destroy with data at its end. 0 if there is no such capture.
+//
+//export cudagoCaptureHold
+func cudagoCaptureHold(on, destroy, data C.uint64_t, st *C.cudago_status) (held C.int) {
+	guard(st, func() error {
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			return err
+		}
+		if c, err := graph.CaptureOf(s); err != nil || c != nil {
+			return err
+		}
+		yes, err := s.HoldForCapture(uintptr(destroy), uintptr(data))
+		held = border.Bool[C.int](yes)
+		return err
+	})
+	return held
 }

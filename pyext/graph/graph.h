@@ -225,7 +225,12 @@ PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* captured.c */
-QUIET cudago_cell *cudago_capture_allocate(ResourceObject *self, uint64_t size, cudago_stream *s); /* see cudago_captured_allocate */
+QUIET cudago_cell *cudago_capture_allocate(ResourceObject *self, uint64_t size, cudago_stream *s, int32_t *others); /* see cudago_captured_allocate */
+/* foreign.c */
+QUIET int cudago_capture_hold(cudago_cell *cell, cudago_stream *s); /* see cudago_captured_hold */
+uintptr_t cudago_kept_new(uint64_t id);                      /* for Go: what a foreign graph's user object has; 0: no memory */
+uintptr_t cudago_kept_end(void);                             /* for Go: the C function that ends it */
+void cudago_kept_sweep(void);                                /* with the GIL: releases what foreign graphs kept */
 QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uint64_t ptr, uint64_t size, int visible); /* fills in what a graph's memory is; visible: see cudagoHostVisible */
 
 int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /* -1 with ValueError if o is on another one */

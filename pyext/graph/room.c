@@ -21,6 +21,7 @@ static PyMethodDef functions[] = {
 int cudago_graph_room(PyObject *module) {
     cudago_record = cudago_recording;
     cudago_captured_allocate = cudago_capture_allocate;
+    cudago_captured_hold = cudago_capture_hold;
     if (cudago_add_type(module, CLS_GRAPH, &cudago_graph_spec) ||
         cudago_add_type(module, CLS_EXEC, &cudago_exec_spec) ||
         cudago_add_type(module, CLS_NODE, &cudago_node_spec) ||

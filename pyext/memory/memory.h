@@ -313,10 +313,15 @@ PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
 PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
-/* An allocation on a stream that is capturing: a node of its graph. The room of graphs fills this in, with a QUIET
- * function. */
-typedef cudago_cell *cudago_allocate_captured(ResourceObject *self, uint64_t size, cudago_stream *s);
+/* The room of graphs fills these in, with QUIET functions.
+ * An allocation on a stream that is capturing: a node of its graph. If another library began the capture nothing is
+ * allocated, and *others is set without an exception. */
+typedef cudago_cell *cudago_allocate_captured(ResourceObject *self, uint64_t size, cudago_stream *s, int32_t *others);
 extern cudago_allocate_captured *cudago_captured_allocate;
+/* Has the graph of a capture that another library began keep the cell; nothing, if there is no such capture. -1 with an
+ * exception. */
+typedef int cudago_hold_for_capture(cudago_cell *cell, cudago_stream *s);
+extern cudago_hold_for_capture *cudago_captured_hold;
 
 /* pending.c */
 /* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number: 1 is the legacy

@@ -47,6 +47,7 @@ static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *str
 }
 
 cudago_allocate_captured *cudago_captured_allocate;
+cudago_hold_for_capture *cudago_captured_hold;
 
 /* Not calloc: before 2.41 glibc's bypasses the thread's cache, which costs as much as the rest of an allocation. */
 static QUIET cudago_pool_cell *pool_cell(void) {
@@ -76,12 +77,12 @@ static int refuse_capture_of_pooled(void) {
     return -1;
 }
 
-static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, StreamObject *stream) {
+static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, StreamObject *stream, int32_t *others) {
     cudago_stream *s = may_allocate(self, stream);
     int capturing = s ? cudago_capturing(s) : -1;
     if (capturing > 0 && self->space) return refuse_capture_of_pooled(), NULL;
     if (capturing < 0) return NULL;
-    if (capturing && size) return cudago_captured_allocate(self, size, s);
+    if (capturing && size) return cudago_captured_allocate(self, size, s, others);
     cudago_pool_cell *c = pool_cell();
     if (!c) return (cudago_cell *)PyErr_NoMemory();
     uint64_t ptr = 0;
@@ -105,6 +106,43 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
     cudago_cell_init(&c->cell, kind, cudago_release_pool);
     device_cell(self, c, ptr, size, s);
     return self->space ? cudago_pooled_cell_fill(self, c) : &c->cell;
+}
+
+/* In a capture that another library began no node of ours may allocate: memory that a node allocates ends with the graph,
+ * and the library's own objects would go on having it. So the pool gives memory now, in no stream's order, and the graph
+ * keeps it. Its own stream is the one that is capturing, in whose order it is freed. */
+static cudago_cell *allocate_beside(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    cudago_stream *s = may_allocate(self, stream);
+    cudago_pool_cell *c = s ? pool_cell() : NULL;
+    uint32_t generation;
+    if (!c) return s ? (cudago_cell *)PyErr_NoMemory() : NULL;
+    if (cudago_making(self->home, &generation)) return free(c), NULL;
+    cudago_status st = {0};
+    uint64_t resource = self->id, ptr;
+    cudago_pool *held = self->held;
+    if (held) held->holders++; /* another thread may close the resource meanwhile */
+    cudago_stream_retain(s);
+    Py_BEGIN_ALLOW_THREADS
+    ptr = cudagoAllocateBeside(resource, size, &st);
+    Py_END_ALLOW_THREADS
+    int failed = st.kind ? cudago_raise(&st) : 0;
+    if (!failed) {
+        cudago_cell_init(&c->cell, CUDAGO_CELL_POOL, cudago_release_pool);
+        c->resource = resource;
+        c->held = held;
+        cudago_pool_cell_fill(c, self->home, self->host_visible, ptr, size, s);
+    } else {
+        if (held) cudago_pool_let_go(held);
+        free(c);
+    }
+    cudago_stream_release(s);
+    if (failed) return NULL;
+    if (!cudago_made("buffer", self->home, generation) && !cudago_captured_hold(&c->cell, s)) return &c->cell;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    cudago_cell_release_gil(&c->cell);
+    PyErr_Restore(type, value, trace);
+    return NULL;
 }
 
 /* Makes a cuda.Buffer of size bytes; returns 0 if there is none, with an exception unless size is 0. */
@@ -206,9 +244,23 @@ int cudago_size(PyObject *o, uint64_t *size) {
     return -1;
 }
 
-static QUIET cudago_cell *allocate_now(ResourceObject *self, uint64_t size, StreamObject *stream) {
-    if (self->kind == RESOURCE_POOL) return allocate_pool(self, size, stream);
+static QUIET cudago_cell *allocate_now(ResourceObject *self, uint64_t size, StreamObject *stream, int32_t *others) {
+    if (self->kind == RESOURCE_POOL) return allocate_pool(self, size, stream, others);
     return self->kind == RESOURCE_VIRTUAL ? allocate_virtual(self, size, stream) : allocate_go(self, size, stream);
+}
+
+/* What is not of a pool is there at once, also while the stream is capturing. */
+static QUIET int hold_for_capture(cudago_cell *cell, ResourceObject *self, StreamObject *stream) {
+    if (self->kind == RESOURCE_POOL || !stream || !cell->size) return 0;
+    cudago_stream *s = cudago_stream_now(stream);
+    int capturing = s ? cudago_capturing(s) : -1;
+    return capturing > 0 ? cudago_captured_hold(cell, s) : capturing;
+}
+
+static cudago_cell *allocate(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    int32_t others = 0;
+    cudago_cell *cell = allocate_now(self, size, stream, &others);
+    return others ? allocate_beside(self, size, stream) : cell;
 }
 
 /* allocate(size, *, stream) of a memory resource. */
@@ -237,13 +289,14 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
     } else {
         cudago_note_site();
         if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;
-        cudago_cell *cell = allocate_now(self, size, stream);
+        cudago_cell *cell = allocate(self, size, stream);
         if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) {
-            if (cudago_reclaim() > 0) cell = allocate_now(self, size, stream);
+            if (cudago_reclaim() > 0) cell = allocate(self, size, stream);
             if (!cell) cudago_explain_memory();
         }
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
         if (buffer) ((BufferObject *)buffer)->grows = virtual && size;
+        if (buffer && hold_for_capture(cell, self, stream)) Py_CLEAR(buffer);
     }
     Py_XDECREF(keep);
     return buffer && cudago_allocated ? cudago_tell_allocated(buffer, resource) : buffer;

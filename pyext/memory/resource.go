@@ -71,6 +71,23 @@ func PoolOf(id uint64) (*cuda.DeviceMemoryResource, error) {
 	return r.pool, nil
 }
 
+// cudagoAllocateBeside allocates from a pool without a node, also while a stream
+// of its device is capturing.
+//
+//export cudagoAllocateBeside
+func cudagoAllocateBeside(id, size C.uint64_t, st *C.cudago_status) (ptr C.uint64_t) {
+	guard(st, func() error {
+		p, err := PoolOf(uint64(id))
+		if err != nil {
+			return err
+		}
+		at, err := p.AllocateBeside(uint64(size))
+		ptr = C.uint64_t(at)
+		return err
+	})
+	return ptr
+}
+
 //export cudagoResourceStat
 func cudagoResourceStat(id C.uint64_t, what C.int, st *C.cudago_status) (v C.uint64_t) {
 	guard(st, func() error {

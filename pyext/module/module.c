@@ -60,6 +60,8 @@ static void drain_rest(void) {
     cudago_free_put_off();
     cudago_streams_sweep();
     cudago_captures_end_orphans();
+    cudago_kept_sweep();
+    cudago_xla_sweep();
 }
 
 int64_t cudago_live_cells(void) {

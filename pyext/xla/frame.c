@@ -61,8 +61,11 @@ enum cudago_xla_frame_kind cudago_xla_frame(const xla_frame *f, cudago_xla_probl
         if (e->type == XLA_EXTENSION_METADATA) return answer(f, (const xla_metadata_extension *)e, p);
     if (too_small(p, "the table of functions", api ? api->size : 0, XLA_SIZE(xla_api, stream_get))) return XLA_FRAME_BAD;
     if (f->stage == XLA_STAGE_EXECUTE) return XLA_FRAME_EXECUTE;
-    cudago_xla_say(p, XLA_INVALID_ARGUMENT, "cudago launches kernels in the stage in which XLA executes, not in stage %d", f->stage);
-    return XLA_FRAME_BAD;
+    if (f->stage != XLA_STAGE_INSTANTIATE) {
+        cudago_xla_say(p, XLA_INVALID_ARGUMENT, "cudago launches kernels in the stage in which XLA executes, not in stage %d", f->stage);
+        return XLA_FRAME_BAD;
+    }
+    return XLA_FRAME_INSTANTIATE;
 }
 
 const xla_text *cudago_xla_key(const xla_frame *f) {

@@ -6,28 +6,10 @@
 
 #include "_cgo_export.h"
 
-/* The programs that operators were traced to, by their keys. They are added with the GIL, read without it, and never
- * removed: a reader needs no lock. */
+/* The programs that operators are traced to: made here, and freed. */
 
 typedef cudago_xla_program program;
 typedef cudago_xla_launch traced;
-
-enum { BUCKETS = 1024 };
-static program *_Atomic buckets[BUCKETS];
-
-/* A key is a digest: its first characters are as good as any hash. */
-static uint32_t bucket_of(const char *key) {
-    uint32_t h = 0;
-    for (int i = 0; i < 8; i++) h = h * 31 + (uint8_t)key[i];
-    return h % BUCKETS;
-}
-
-const program *cudago_xla_find(const char *key, size_t n) {
-    if (n != XLA_KEY_SIZE) return NULL;
-    const program *g = atomic_load_explicit(&buckets[bucket_of(key)], memory_order_acquire);
-    while (g && memcmp(g->key, key, n)) g = g->next;
-    return g;
-}
 
 /* --- one launch, while its operator is traced ---------------------------------------------------------------------- */
 
@@ -155,7 +137,7 @@ static int read_addresses(traced *l, const cudago_kernel *k, PyObject *addresses
     return 0;
 }
 
-/* (kernel, config, values, addresses). Kernel and configuration are kept for good. */
+/* (kernel, config, values, addresses) */
 static int read_launch(traced *l, PyObject *launch, PyObject *devices, uint32_t n_arrays) {
     PyObject *kernel, *config, *addresses;
     const char *values;
@@ -165,6 +147,7 @@ static int read_launch(traced *l, PyObject *launch, PyObject *devices, uint32_t 
     if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return -1;
     cudago_kernel *k = kernel_on_all((KernelObject *)kernel, NULL, devices);
     if (!k || load(l, (KernelObject *)kernel, devices)) return -1;
+    l->kernel = NEW_REF(kernel);
     if (size != (Py_ssize_t)k->size) return PyErr_SetString(PyExc_ValueError, "values of another kernel"), -1;
     if (!(l->name = copy_text(((KernelObject *)kernel)->name))) return -1;
     l->n = (uint32_t)k->n;
@@ -176,7 +159,6 @@ static int read_launch(traced *l, PyObject *launch, PyObject *devices, uint32_t 
     for (uint32_t i = 0; i < l->n; i++) l->offsets[i] = k->params[i].offset;
     if (read_addresses(l, k, addresses, n_arrays)) return -1;
     cudago_fill_config(&l->config, l->attributes, (ConfigObject *)config, 0);
-    Py_IncRef(kernel); /* for good: on[] is its memory */
     return 0;
 }
 
@@ -206,10 +188,10 @@ static int read_program(program *g, PyObject *arrays, PyObject *launches, PyObje
     return 0;
 }
 
-/* Of a program that was never published. What its launches keep stays: it is as rare as an error here. */
-static void free_program(program *g) {
+void cudago_xla_free(program *g) {
     for (uint32_t i = 0; g->launches && i < g->n_launches; i++) {
         traced *l = &g->launches[i];
+        Py_DecRef(l->kernel);
         free(l->name);
         free(l->values);
         free(l->offsets);
@@ -221,25 +203,39 @@ static void free_program(program *g) {
     free(g);
 }
 
-/* It is there already: its kernels are loaded again where a reset has destroyed them. */
-static int reload(program *g, PyObject *launches, PyObject *devices) {
-    for (uint32_t i = 0; i < g->n_launches && i < PyTuple_Size(launches); i++) {
-        PyObject *launch = PyTuple_GetItem(launches, i), *kernel = PyTuple_Check(launch) ? PyTuple_GetItem(launch, 0) : NULL;
-        if (!kernel || cudago_expect(kernel, CLS_KERNEL, "kernel") || load(&g->launches[i], (KernelObject *)kernel, devices)) return -1;
-    }
+/* It was there already: its kernels are loaded again where a reset has destroyed them. Not the kernels that it was traced to
+ * now, which are of the same code: on[] is the memory of those that it holds. */
+static int reload(program *g, PyObject *devices) {
+    for (uint32_t i = 0; i < g->n_launches; i++)
+        if (load(&g->launches[i], (KernelObject *)g->launches[i].kernel, devices)) return -1;
     return 0;
 }
 
-static int publish(program *g, const char *key, PyObject *launches, PyObject *devices) {
-    program *known = (program *)cudago_xla_find(key, XLA_KEY_SIZE); /* reading it may have run Python, which traced the same */
-    if (known) return free_program(g), reload(known, launches, devices);
-    program *_Atomic *bucket = &buckets[bucket_of(key)];
-    g->next = atomic_load_explicit(bucket, memory_order_relaxed);
-    atomic_store_explicit(bucket, g, memory_order_release);
-    return 0;
+static void give_capsule(PyObject *capsule) {
+    program *g = PyCapsule_GetPointer(capsule, NULL);
+    if (cudago_xla_enter()) cudago_xla_give(g);
+    cudago_xla_leave();
 }
 
-/* _xla_program(key, name, simulated, devices, n_arguments, arrays, launches) */
+/* Takes the caller's count. */
+static PyObject *capsule_of(program *g) {
+    PyObject *made = PyCapsule_New(g, NULL, give_capsule);
+    if (!made) cudago_xla_give(g);
+    return made;
+}
+
+static program *read_whole(const char *key, PyObject *name, int simulated, unsigned n_arguments, PyObject *arrays, PyObject *launches,
+                           PyObject *devices) {
+    program *g = calloc(1, sizeof *g);
+    if (!g) return PyErr_NoMemory(), NULL;
+    memcpy(g->key, key, XLA_KEY_SIZE);
+    g->simulated = simulated;
+    g->n_arguments = n_arguments;
+    if (!(g->name = copy_text(name)) || read_program(g, arrays, launches, devices)) return cudago_xla_free(g), NULL;
+    return g;
+}
+
+/* _xla_program(key, name, simulated, devices, n_arguments, arrays, launches) -> a capsule that holds it */
 PyObject *cudago_xla_program_new(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -252,17 +248,15 @@ PyObject *cudago_xla_program_new(PyObject *module, PyObject *args) {
                           &PyTuple_Type, &launches))
         return NULL;
     if (n != XLA_KEY_SIZE) return PyErr_SetString(PyExc_ValueError, "a key has 64 characters"), NULL;
-    program *known = (program *)cudago_xla_find(key, (size_t)n);
-    if (known) {
-        if (reload(known, launches, devices)) return NULL;
-        Py_RETURN_NONE;
+    program *g = cudago_xla_take(key, (size_t)n);
+    if (!g) {
+        program *made = read_whole(key, name, simulated, n_arguments, arrays, launches, devices);
+        if (!made) return NULL;
+        g = cudago_xla_publish(made); /* reading it may have run Python, which traced the same */
+        if (g == made) return capsule_of(g);
+        cudago_xla_free(made);
     }
-    program *g = calloc(1, sizeof *g);
-    if (!g) return PyErr_NoMemory();
-    memcpy(g->key, key, XLA_KEY_SIZE);
-    g->simulated = simulated;
-    g->n_arguments = n_arguments;
-    if (!(g->name = copy_text(name)) || read_program(g, arrays, launches, devices)) return free_program(g), NULL;
-    if (publish(g, key, launches, devices)) return NULL;
-    Py_RETURN_NONE;
+    if (!reload(g, devices)) return capsule_of(g);
+    cudago_xla_give(g);
+    return NULL;
 }

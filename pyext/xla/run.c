@@ -8,8 +8,9 @@
 
 #include "_cgo_export.h"
 
-/* What XLA's threads call: the launches of a program, into XLA's stream. For arrays of the host, which XLA has no stream
- * for, on the simulated device: there the call returns when the kernels have ended. */
+/* What XLA's threads call: to hold a program for an executable that calls it, and to make its launches, into XLA's stream.
+ * For arrays of the host, which XLA has no stream for, on the simulated device: there the call returns when the kernels have
+ * ended. */
 
 static _Atomic int closed, inside;
 
@@ -136,13 +137,14 @@ static xla_error *run(const xla_frame *f, const cudago_xla_program *g, cudago_xl
     return e;
 }
 
-static const cudago_xla_program *program_of(const xla_frame *f, int host, cudago_xla_problem *p) {
+/* The caller's count is given back with a problem. */
+static cudago_xla_program *program_of(const xla_frame *f, int host, cudago_xla_problem *p) {
     const xla_text *key = cudago_xla_key(f);
-    const cudago_xla_program *g = key ? cudago_xla_find(key->text, key->n) : NULL;
+    cudago_xla_program *g = key ? cudago_xla_take(key->text, key->n) : NULL;
     if (!g)
         cudago_xla_say(p, XLA_FAILED_PRECONDITION,
-                       "this process has not traced the operator that launches these kernels of cudago: a function that was exported "
-                       "or compiled by another process has to be traced here");
+                       "this process has not traced the operator that launches these kernels of cudago, or has let go of what it traced: "
+                       "a function that was exported, or compiled by another process, has to be traced here, and its operator kept");
     else if (!g->simulated != !host) {
         const char *text = host ? "%s: cudago uses NVIDIA's driver, whose kernels cannot use arrays of JAX's CPU backend: put them on a "
                                   "device of CUDA (jax.device_put), or choose the simulated driver (CUDAGO_DRIVER=sim)"
@@ -151,28 +153,40 @@ static const cudago_xla_program *program_of(const xla_frame *f, int host, cudago
         char message[400];
         snprintf(message, sizeof message, text, g->name);
         cudago_xla_say(p, XLA_FAILED_PRECONDITION, "%s", message);
+        cudago_xla_give(g);
     } else return g;
     return NULL;
 }
 
 /* Nothing of ours can be closed while a call is inside, and none gets inside after that has begun. */
-static xla_error *execute(const xla_frame *f, int host, cudago_xla_problem *p) {
-    xla_error *e = NULL;
+int cudago_xla_enter(void) {
     atomic_fetch_add(&inside, 1);
-    if (atomic_load(&closed) || cudago_forked)
+    return !atomic_load(&closed) && !cudago_forked;
+}
+
+void cudago_xla_leave(void) { atomic_fetch_sub(&inside, 1); }
+
+static xla_error *execute(const xla_frame *f, cudago_xla_program *g, cudago_xla_problem *p) {
+    xla_error *e = run(f, g, p);
+    cudago_xla_give(g);
+    return e;
+}
+
+static xla_error *act(const xla_frame *f, int host, enum cudago_xla_frame_kind kind, cudago_xla_problem *p) {
+    xla_error *e = NULL;
+    cudago_xla_program *g;
+    if (!cudago_xla_enter())
         cudago_xla_say(p, XLA_UNAVAILABLE, "cudago cannot be used any more: %s", cudago_forked ? "the process was forked" : "the interpreter is exiting");
-    else {
-        const cudago_xla_program *g = program_of(f, host, p);
-        if (g) e = run(f, g, p);
-    }
-    atomic_fetch_sub(&inside, 1);
+    else if ((g = program_of(f, host, p))) e = kind == XLA_FRAME_EXECUTE ? execute(f, g, p) : cudago_xla_hold(f, g);
+    cudago_xla_leave();
     return e;
 }
 
 static xla_error *handle(const xla_frame *f, int host) {
     cudago_xla_problem p = {.code = 0};
     xla_error *e = NULL;
-    if (cudago_xla_frame(f, &p) == XLA_FRAME_EXECUTE) e = execute(f, host, &p);
+    enum cudago_xla_frame_kind kind = cudago_xla_frame(f, &p);
+    if (kind == XLA_FRAME_EXECUTE || kind == XLA_FRAME_INSTANTIATE) e = act(f, host, kind, &p);
     if (e || !p.code) return e;
     if (cudago_xla_has_api(f)) return report(f, p.text, p.code);
     fprintf(stderr, "cudago: %s\n", p.text); /* XLA does not accept a function that has left its question unanswered */
@@ -194,7 +208,7 @@ int cudago_xla_close(long limit_ms) {
     return 1;
 }
 
-/* _xla_handler("cpu" or "CUDA") -> a capsule of the function, as JAX takes it */
+/* _xla_handler("cpu" or "CUDA") -> a capsule of the function, which JAX takes for both stages */
 PyObject *cudago_xla_handler(PyObject *module, PyObject *platform) {
     (void)module;
     CUDAGO_ENTER(NULL);

@@ -3,8 +3,9 @@
 /* xla.h: kernels that programs of XLA launch, which is what JAX makes of a function.
  *
  * A program is what an operator launches for arrays of certain shapes: kernels, configurations, values and the places of
- * the arrays' addresses, all known when JAX traced the operator. XLA's program has only its key. Programs are kept for good:
- * nobody tells how long JAX keeps what it has traced or compiled.
+ * the arrays' addresses, all known when JAX traced the operator. XLA's program has only its key. What JAX has traced holds a
+ * program by a capsule, and each place in an executable of XLA's that calls it by a state, which XLA destroys with the
+ * executable. When the last of them is gone, so is the program, with its kernels.
  *
  * XLA's threads run them, many at once, without the GIL, up to the end of the process. So no code here that they run touches
  * a Python object: what they read is written before a program is published, and never changed but for what is _Atomic. */
@@ -30,6 +31,7 @@ typedef struct {
     cudago_kernel *_Atomic on[CUDAGO_MAX_DEVICES]; /* NULL where it is not loaded */
     CUlaunchConfig config;                         /* without a stream */
     CUlaunchAttribute attributes[CUDAGO_MAX_ATTRIBUTES];
+    PyObject *kernel; /* on[] is its memory. GIL */
     char *name;
     uint8_t *values; /* size bytes: all parameters but the addresses */
     uint32_t *offsets;
@@ -44,11 +46,17 @@ typedef struct cudago_xla_program {
     uint32_t n_arguments, n_arrays, n_launches;
     cudago_xla_array *arrays; /* arguments, then results */
     cudago_xla_launch *launches;
-    struct cudago_xla_program *next;
+    int64_t uses;                    /* state.c's */
+    struct cudago_xla_program *next; /* state.c's */
 } cudago_xla_program;
 
-/* program.c. Any thread, no GIL. NULL: there is none. */
-const cudago_xla_program *cudago_xla_find(const char *key, size_t n);
+/* state.c: the programs by their keys, and how long they live. Any thread, no GIL. */
+cudago_xla_program *cudago_xla_take(const char *key, size_t n);     /* counted; NULL: there is none */
+cudago_xla_program *cudago_xla_publish(cudago_xla_program *made);   /* counted: it, or the one that has its key already */
+void cudago_xla_give(cudago_xla_program *g);                        /* takes a count back */
+xla_error *cudago_xla_hold(const xla_frame *f, cudago_xla_program *g); /* the executable has the caller's count from now on */
+void cudago_xla_sweep(void);                                        /* with the GIL: frees the programs that have ended */
+void cudago_xla_free(cudago_xla_program *g);                        /* program.c; with the GIL */
 
 /* frame.c: a frame that XLA calls with. Any thread, no GIL. */
 typedef struct {
@@ -57,6 +65,7 @@ typedef struct {
 } cudago_xla_problem;
 enum cudago_xla_frame_kind { XLA_FRAME_BAD,     /* the problem says why */
                              XLA_FRAME_QUERY,   /* was a question about us, and is answered */
+                             XLA_FRAME_INSTANTIATE,
                              XLA_FRAME_EXECUTE };
 /* Can an error be reported? */
 int cudago_xla_has_api(const xla_frame *f);
@@ -69,6 +78,9 @@ void cudago_xla_say(cudago_xla_problem *p, int32_t code, const char *format, ...
 /* run.c: what XLA calls, for arrays of the host and of CUDA's devices. */
 xla_error *cudago_xla_host(xla_frame *f);
 xla_error *cudago_xla_cuda(xla_frame *f);
+/* These go around what XLA's threads do. enter: 0 if nothing is done any more. */
+int cudago_xla_enter(void);
+void cudago_xla_leave(void);
 /* From now on nothing is run. Waits until nothing is being run, at most so long; 0 if something still is. GIL. */
 int cudago_xla_close(long limit_ms);
 

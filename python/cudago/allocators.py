@@ -330,6 +330,9 @@ def for_cupy(resource: MemoryResource) -> Callable[[int], Any]:
     Memory is allocated, and freed, in the order of CuPy's current stream. There, as with CuPy's own
     pools, you order what uses it on other streams.
 
+    What is allocated while CuPy captures that stream (``stream.begin_capture()``) is there for as
+    long as the captured graph, also if its arrays end before.
+
     Examples
     --------
     >>> allocate = cudago.allocators.for_cupy(device.memory_resource)
@@ -407,7 +410,8 @@ def for_rmm(resource: MemoryResource) -> Any:
     Notes
     -----
     Memory is allocated, and freed, in the order of the streams that RMM names. Keep the stream that
-    memory was allocated on until that is freed, even if it is freed on another stream.
+    memory was allocated on until that is freed, even if it is freed on another stream. What is
+    allocated while another library captures the stream is there for as long as the graph.
 
     Examples
     --------

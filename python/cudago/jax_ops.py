@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from . import _core
 from ._driver import driver_name
-from ._kernel.traced import TracedArray, TracedStream, program_of
+from ._kernel.traced import Key, TracedArray, TracedStream, program_of
 from ._memory.device import Device
 from .errors import UnsupportedError
 
@@ -95,8 +95,9 @@ def operator(
     simulated driver runs the kernels, and the operator waits for them. If the driver and the
     backend do not go together, JAX raises an error that says what to choose.
 
-    What was traced stays for good, with kernels and their code: nobody knows how long JAX keeps a
-    compiled function. Launches that are the same in all are kept once.
+    What was traced stays, with kernels and their code, for as long as JAX keeps what it made of it:
+    traced, lowered and compiled functions. ``jax.clear_caches()`` lets go of what nobody else
+    refers to. Launches that are the same in all are kept once.
 
     References
     ----------
@@ -226,6 +227,8 @@ class _Variant:
         several = isinstance(returned, tuple | list)
         wanted = list(cast("Sequence[Any]", returned)) if several else [returned]
         program = program_of(stream, given, wanted)
+        if _kept is not None:
+            _kept.add(program.key)
         results = self.jax.ffi.ffi_call(
             _TARGET,
             [self.jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.results],
@@ -288,6 +291,34 @@ def _alike(jax: Any, arrays: list[Any]) -> list[Any]:
 # --- JAX's devices --------------------------------------------------------------------------------
 
 
+_kept: set[Key] | None = None  # for good, by a JAX that does not say which module it makes
+
+
+def _watch_modules() -> None:
+    """Have a module that JAX lowers hold its programs, which may be all that is left to compile."""
+    global _kept
+    try:
+        mlir: Any = import_module("jax._src.interpreters.mlir")  # what follows has no public name
+        ir: Any = import_module("jaxlib.mlir.ir")
+
+        def attribute(key: Key) -> Any:
+            context = ir.Context.current  # which JAX makes for each module, and the module holds
+            keys: set[Key] | None = getattr(context, "_cudago_keys", None)
+            if keys is None:
+                keys = set[Key]()
+                context._cudago_keys = keys
+            keys.add(key)
+            return ir.StringAttr.get(str(key))
+
+        mlir.register_attribute_handler(Key, attribute)
+        # JAX remembers what types a call makes by its parameters: otherwise for 2048 calls more.
+        weak: Any = getattr(import_module("jax._src.util"), "weakref_cache_key_types", None)
+        if isinstance(weak, set):
+            cast("set[type]", weak).add(Key)
+    except (ImportError, AttributeError):
+        _kept = set()
+
+
 _registered: set[str] = set()
 _lock = threading.Lock()  # guards it
 
@@ -296,10 +327,11 @@ def _devices(jax: Any, name: str, simulated: bool) -> tuple[int, ...]:
     """Return the ordinals of the devices that JAX may run the operator on."""
     with _lock:
         if not _registered:
+            _watch_modules()
             for platform in ("cpu", "CUDA"):
-                jax.ffi.register_ffi_target(
-                    _TARGET, _core._xla_handler(platform), platform=platform
-                )
+                handler = _core._xla_handler(platform)
+                stages = {"instantiate": handler, "execute": handler}
+                jax.ffi.register_ffi_target(_TARGET, stages, platform=platform)
             _registered.add(_TARGET)
     if simulated:
         if not Device(0).properties.pageable_memory_access:

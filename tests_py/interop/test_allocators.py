@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import time
 
 import numpy as np
 import pytest
@@ -53,6 +54,35 @@ def test_memory_outlives_what_cupy_forgets(device):
                 y = cupy.ones(10)  # might get the handle
             del x, y
     device.sync()
+    assert buffers() == before
+
+
+def test_cupy_allocates_from_us_in_its_captures(device):
+    """Arrays that are made and dropped inside the capture are there whenever the graph runs."""
+    cupy = pytest.importorskip("cupy")
+    before = buffers()
+    with cupy.cuda.using_allocator(for_cupy(device.memory_resource)):
+        with cupy.cuda.Stream(non_blocking=True) as theirs:
+            x = cupy.arange(1000, dtype="f4")
+            y = (2 * x + 1) * x  # so that the kernels are compiled
+            theirs.synchronize()
+            theirs.begin_capture()
+            y = (2 * x + 1) * x
+            graph = theirs.end_capture()
+            others = [cupy.zeros(1000, "f4") for _ in range(8)]
+            for factor in (1, 2):
+                x *= factor
+                graph.launch(theirs)
+                want = (2 * x.get() + 1) * x.get()
+                theirs.synchronize()
+                assert (y.get() == want).all()
+            assert not any(o.any() for o in others)
+            del graph, x, y, others
+            theirs.synchronize()
+        del theirs
+    deadline = time.monotonic() + 20
+    while buffers() != before and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert buffers() == before
 
 

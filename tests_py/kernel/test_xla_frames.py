@@ -8,13 +8,18 @@ import ctypes
 import hashlib
 import itertools
 import re
+import sys
 import threading
+import weakref
+from pathlib import Path
 
 import pytest
 
 import cudago as cu
 from cudago import _core
+from cudago._kernel.traced import Key
 
+from ..conftest import settle
 from ..installed import ROOT
 from .xla import F32, S32, XLA
 
@@ -35,7 +40,7 @@ extern "C" __global__ void of_struct(big b, float *y) { y[0] = b.v[1499]; }
 
 N = 300
 FLOAT = 2 << 8 | 32
-_keys = (hashlib.sha256(b"%d" % i).hexdigest() for i in itertools.count())
+_keys = (Key(hashlib.sha256(b"%d" % i).hexdigest()) for i in itertools.count())
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +64,11 @@ def array(n=N, into=-1):
 
 
 def keep(launches, arrays, n_arguments, simulated, name="mine::f"):
-    """Make a program; gives its key."""
+    """Make a program; gives its key, which holds it."""
     key = next(_keys)
-    _core._xla_program(key, name, simulated, (0,), n_arguments, tuple(arrays), tuple(launches))
+    key._program = _core._xla_program(
+        key, name, simulated, (0,), n_arguments, tuple(arrays), tuple(launches)
+    )
     return key
 
 
@@ -299,6 +306,175 @@ def test_a_stream_that_xla_does_not_have(xla, code):
     assert xla.call(xla.frame(key, [x], [x]), "CUDA") == ("XLA has no stream", 12)
 
 
+# --- how long a program lives ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh(driver):
+    """Function that makes a program of a kernel of its own; gives its key and the weak kernel."""
+
+    def make(value=3.0):
+        kernel = cu.Program(SOURCE).compile()["scaled"]
+        values, _ = pack(kernel, (None, value, None, N), (FLOAT, -1, FLOAT, -1))
+        launch = (kernel, config(), values, ((0, 0), (2, 1)))
+        key = keep([launch], [array(), array()], 1, driver == "sim")
+        return key, weakref.ref(kernel)
+
+    return make
+
+
+def is_there(xla, key, platform):
+    """Does XLA find the program? It is called with too few arrays."""
+    return "has not traced" not in xla.call(xla.frame(str(key), [], []), platform)[0]
+
+
+def test_a_program_ends_with_what_traced_it(xla, fresh, platform):
+    key, kernel = fresh()
+    settle()
+    assert is_there(xla, key, platform)
+    assert kernel() is not None
+    text = str(key)
+    del key
+    settle()
+    assert not is_there(xla, text, platform)
+    assert kernel() is None
+
+
+@pytest.mark.parametrize("minor", [1, 2, 3, 4])
+def test_an_executable_holds_its_program(fresh, platform, memory, stream, minor):
+    xla = XLA(minor=minor, stream=int(stream.handle))
+    key, kernel = fresh()
+    for _ in range(2):  # as two places in executables
+        assert xla.call(xla.instantiation(key), platform) is None
+    text = str(key)
+    del key
+    settle()
+    x, y = memory(first=1), memory()
+    frame = xla.frame(text, [xla.buffer(x.address, (N,))], [xla.buffer(y.address, (N,))])
+    assert xla.call(frame, platform) is None
+    assert np.array_equal(y.read(), 3 * np.arange(1, N + 1))
+    xla.destroy()
+    settle()
+    assert kernel() is not None
+    xla.destroy()
+    settle()
+    assert kernel() is None
+    assert not is_there(xla, text, platform)
+
+
+def test_what_is_traced_outlives_its_executables(xla, fresh, platform):
+    key, kernel = fresh()
+    assert xla.call(xla.instantiation(key), platform) is None
+    xla.destroy()
+    settle()
+    assert kernel() is not None
+    assert xla.call(xla.instantiation(key), platform) is None
+    del key
+    xla.destroy()
+    settle()
+    assert kernel() is None
+
+
+def test_what_is_traced_twice_is_one_program(xla, platform, driver):
+    kernel = cu.Program(SOURCE).compile()["scaled"]
+    values, _ = pack(kernel, (None, 3.0, None, N), (FLOAT, -1, FLOAT, -1))
+    given = ((kernel, config(), values, ((0, 0), (2, 1))),)
+    arguments = ("a" * 64, "mine::f", driver == "sim", (0,), 1, (array(), array()), given)
+    counts = [sys.getrefcount(kernel)]
+    one, two = _core._xla_program(*arguments), _core._xla_program(*arguments)
+    counts.append(sys.getrefcount(kernel))
+    del one
+    settle()
+    assert is_there(xla, arguments[0], platform)
+    counts.append(sys.getrefcount(kernel))
+    del two
+    settle()
+    assert not is_there(xla, arguments[0], platform)
+    counts.append(sys.getrefcount(kernel))
+    assert [n - counts[0] for n in counts] == [0, 1, 1, 0]
+
+
+def test_a_program_that_is_gone_is_not_instantiated(xla, platform):
+    message, code = xla.call(xla.instantiation("b" * 64), platform)
+    assert code == 9
+    assert "or has let go of what it traced" in message
+    assert xla.states == []
+
+
+def test_xla_refuses_a_state(xla, fresh, platform):
+    key, kernel = fresh()
+    xla.types.append((b"another", None))  # so that the name is there
+    assert xla.call(xla.instantiation(key), platform) == ("a name is registered twice", 6)
+    del key
+    settle()
+    assert kernel() is None
+
+
+@pytest.mark.kept_for_good
+def test_an_xla_without_states_keeps_programs(stream, fresh, platform):
+    """As the table of jaxlib 0.5.3, by its size."""
+    xla = XLA(minor=1, stream=int(stream.handle))
+    xla.api.size = 88
+    key, kernel = fresh()
+    assert xla.call(xla.instantiation(key), platform) is None
+    del key
+    settle()
+    assert kernel() is not None
+    assert xla.states == []
+
+
+def test_ten_thousand_programs(xla, code, platform, driver):
+    kernel = code["scaled"]
+    values, _ = pack(kernel, (None, 3.0, None, N), (FLOAT, -1, FLOAT, -1))
+    launch = (kernel, config(), values, ((0, 0), (2, 1)))
+    settle()
+    before = sys.getrefcount(kernel)
+    size = 0
+    for i in range(10_000):
+        key = keep([launch], [array(), array()], 1, driver == "sim")
+        if i % 10 == 0:
+            assert xla.call(xla.instantiation(key), platform) is None
+            del xla.kept[:]
+        del key
+        if len(xla.states) == 5:
+            for _ in range(5):
+                xla.destroy()
+        if i == 1000:
+            size = resident()
+    while xla.states:
+        xla.destroy()
+    settle()
+    assert sys.getrefcount(kernel) == before
+    assert resident() < size + 4_000_000
+
+
+def resident():
+    """The bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_threads_make_call_and_end_programs(fresh, platform, memory, stream):
+    wrong = []
+
+    def work(first):
+        xla = XLA(stream=int(stream.handle))
+        x, y = memory(first=first), memory()
+        for _ in range(20):
+            key, _ = fresh(3.0)
+            call = xla.frame(key, [xla.buffer(x.address, (N,))], [xla.buffer(y.address, (N,))])
+            wrong.extend(e for f in (xla.instantiation(key), call) if (e := xla.call(f, platform)))
+            del key
+            wrong.extend([e] if (e := xla.call(call, platform)) else [])
+            xla.destroy()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
+
+
 # --- in processes of their own -----------------------------------------------------------------
 
 # Call f, which stores ones into the four floats x.
@@ -317,9 +493,10 @@ values, _ = _core._xla_pack(kernel, config, (0,), (None,), (2 << 8 | 32,), ("flo
 
 def trace():
     launches = ((kernel, config, values, ((0, 0),)),)
-    _core._xla_program(key, "mine::g", True, (0,), {{n_arguments}}, ((11, 4, 16, -1),), launches)
+    return _core._xla_program(
+        key, "mine::g", True, (0,), {{n_arguments}}, ((11, 4, 16, -1),), launches)
 
-trace()
+traced = trace()
 xla, x = XLA(), np.zeros(4, "f4")
 buffer = [xla.buffer(x.ctypes.data, (4,))]
 frame = xla.frame(key, buffer, []) if {{n_arguments}} else xla.frame(key, [], buffer)
@@ -361,6 +538,27 @@ if not os.fork():
 os.wait()
 """
 
+# XLA destroys executables when it likes.
+ENDS_AFTER_EXIT = """
+print(xla.call(xla.instantiation(key), function=function))
+atexit.register(lambda: print("begins"))
+"""
+ENDS_AFTER_EXIT_BEGINS = "atexit.register(lambda: print(xla.destroy(), call()))"
+
+ENDS_IN_A_FORK = """
+import os
+print(xla.call(xla.instantiation(key), function=function), flush=True)
+if not os.fork():
+    xla.destroy()
+    del traced
+    print(call(), flush=True)
+    os._exit(0)
+os.wait()
+xla.destroy()
+del traced
+print(call())
+"""
+
 
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 @pytest.mark.parametrize(
@@ -371,13 +569,17 @@ os.wait()
         (RESET, "", [r"None \[1", r"on device 0, which was reset.*9\) \[0", r"None \[1"]),
         (EXIT, "", ["None", "the interpreter is exiting.*14"]),
         (FORKED, "", ["None", "the process was forked.*14"]),
+        (ENDS_AFTER_EXIT, "", ["None", "begins", "None.*the interpreter is exiting.*14"]),
+        (ENDS_IN_A_FORK, "", ["None", "the process was forked.*14", "or has let go of.*9"]),
     ],
-    ids=["a launch is refused", "an argument is stored to", "reset", "exit", "fork"],
+    ids=[
+        "a launch is refused", "an argument is stored to", "reset", "exit", "fork",
+        "an executable ends after exit", "an executable ends in a fork",
+    ],
 )  # fmt: skip
 def test_in_a_process_of_its_own(source, settings, told, script, driver):
-    begin = ONE_PROGRAM.format(
-        begin=EXIT_BEGINS if source is EXIT else "", n_arguments=int(source is STORES)
-    )
+    first = {EXIT: EXIT_BEGINS, ENDS_AFTER_EXIT: ENDS_AFTER_EXIT_BEGINS}.get(source, "")
+    begin = ONE_PROGRAM.format(begin=first, n_arguments=int(source is STORES))
     done = script(begin + source, CUDAGO_SIM=settings)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.replace("\n[", " [").splitlines()

@@ -15,7 +15,7 @@ from cudago import _core
 
 F32, S32 = 11, 4
 SIZE, POINTER, INT, LONG = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-STAGE_EXECUTE = 3
+STAGE_INSTANTIATE, STAGE_EXECUTE = 0, 3
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype = POINTER
@@ -31,6 +31,28 @@ def struct(name: str, *fields: tuple[str, Any]) -> Any:
 Version = struct("Version", ("major", INT), ("minor", INT))
 ErrorCreate = struct("ErrorCreate", ("message", ctypes.c_char_p), ("code", INT))
 StreamGet = struct("StreamGet", ("context", POINTER), ("stream", POINTER))
+TypeInfo = struct("TypeInfo", ("destroy", POINTER))
+TypeRegister = struct(
+    "TypeRegister",
+    ("name", ctypes.c_char_p),
+    ("name_size", SIZE),
+    ("type", ctypes.POINTER(LONG)),
+    ("info", ctypes.POINTER(TypeInfo)),  # since version 0.2
+)
+StateSetOld = struct(  # up to version 0.2, which ends before destroy
+    "StateSetOld",
+    ("context", POINTER),
+    ("type", ctypes.POINTER(LONG)),
+    ("state", POINTER),
+    ("destroy", POINTER),
+)
+StateSet = struct(
+    "StateSet",
+    ("context", POINTER),
+    ("stage", INT),
+    ("type", ctypes.POINTER(LONG)),
+    ("state", POINTER),
+)
 Buffer = struct("Buffer", ("type", INT), ("data", POINTER), ("rank", LONG), ("shape", POINTER))
 Items = struct("Items", ("n", LONG), ("kinds", POINTER), ("items", POINTER))
 Attributes = struct(
@@ -45,7 +67,10 @@ Api = struct(
     ("error_destroy", POINTER),
     ("handler_register", POINTER),
     ("stream_get", POINTER),
-    ("rest", POINTER * 13),
+    ("type_register", POINTER),
+    ("context_get", POINTER),
+    ("state_set", POINTER),
+    ("rest", POINTER * 10),
 )
 Frame = struct(
     "Frame",
@@ -83,28 +108,77 @@ class Text(ctypes.Structure):
     _fields_ = (("text", ctypes.c_char_p), ("n", SIZE))
 
 
+_all: list[Any] = []
+
+
 class XLA:
-    """The interface's other side. Errors are numbers: indices into `errors`, from 1."""
+    """The interface's other side. Errors are numbers: indices into `errors`, from 1.
+
+    `states` has what was set at each instantiation: what destroys it, and itself.
+    """
 
     def __init__(self, *, major: int = 0, minor: int = 3, stream: int | None = None) -> None:
         self.errors: list[tuple[str, int]] = []
         self.kept: list[Any] = []
         self.stream = stream
+        self.minor = minor
+        self.types: list[tuple[bytes, int | None]] = []
+        self.states: list[tuple[int, int]] = []
         self._create = ctypes.CFUNCTYPE(POINTER, ctypes.POINTER(ErrorCreate))(self._error)
         self._get = ctypes.CFUNCTYPE(POINTER, ctypes.POINTER(StreamGet))(self._stream)
+        self._type = ctypes.CFUNCTYPE(POINTER, ctypes.POINTER(TypeRegister))(self._register)
+        old = minor < 3
+        form = ctypes.POINTER(StateSetOld if old else StateSet)
+        self._set = ctypes.CFUNCTYPE(POINTER, form)(self._state_old if old else self._state)
         self.api = Api(size=ctypes.sizeof(Api))
         self.api.version = Version(ctypes.sizeof(Version), None, major, minor)
         self.api.error_create = ctypes.cast(self._create, POINTER)
         self.api.stream_get = ctypes.cast(self._get, POINTER)
+        self.api.type_register = ctypes.cast(self._type, POINTER)
+        self.api.state_set = ctypes.cast(self._set, POINTER)
+        _all.append(self)  # a table of XLA's is there for good
+
+    def _fail(self, message: str, code: int) -> int:
+        self.errors.append((message, code))
+        return len(self.errors)
+
+    def _register(self, args: Any) -> int | None:
+        a = args.contents
+        if a.size != (40 if self.minor < 2 else 48):
+            return self._fail(f"a type of {a.size} bytes", 3)
+        if self.types:
+            return self._fail("a name is registered twice", 6)
+        destroy = None if self.minor < 2 else a.info.contents.destroy
+        self.types.append((ctypes.string_at(a.name, a.name_size), destroy))
+        a.type[0] = 41
+        return None
+
+    def _state_old(self, args: Any) -> int | None:
+        a = args.contents
+        if a.size != (48 if self.minor < 2 else 40) or a.type[0] != 41:
+            return self._fail(f"a state of {a.size} bytes, of type {a.type[0]}", 3)
+        destroy = a.destroy if self.minor < 2 else self.types[0][1]
+        self.states.append((destroy, a.state))
+        return None
+
+    def _state(self, args: Any) -> int | None:
+        a = args.contents
+        if a.size != 48 or a.type[0] != 41 or a.stage != STAGE_INSTANTIATE:
+            return self._fail(f"a state of {a.size} bytes, type {a.type[0]}, stage {a.stage}", 3)
+        self.states.append((self.types[0][1], a.state))
+        return None
+
+    def destroy(self) -> None:
+        """End the executable that was instantiated first, without the GIL."""
+        destroy, state = self.states.pop(0)
+        ctypes.CFUNCTYPE(None, POINTER)(destroy)(state)
 
     def _error(self, args: Any) -> int:
-        self.errors.append((args.contents.message.decode(), args.contents.code))
-        return len(self.errors)
+        return self._fail(args.contents.message.decode(), args.contents.code)
 
     def _stream(self, args: Any) -> int | None:
         if self.stream is None:
-            self.errors.append(("XLA has no stream", 12))
-            return len(self.errors)
+            return self._fail("XLA has no stream", 12)
         args.contents.stream = self.stream
         return None
 
@@ -144,6 +218,12 @@ class XLA:
         f = Frame(size=Frame.future.offset, api=ctypes.addressof(self.api), stage=STAGE_EXECUTE)
         f.arguments, f.results = self.items(arguments), self.items(results)
         f.attributes = self.attributes(program=key, another="text")
+        return f
+
+    def instantiation(self, key: str) -> Any:
+        """Describe the instantiation of an executable that calls a program."""
+        f = self.frame(key, [], [])
+        f.stage = STAGE_INSTANTIATE
         return f
 
     def query(self, size: int | None = None) -> tuple[Any, Any]:

@@ -51,6 +51,7 @@ GO_QUIET = {
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
     "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoCaptureAlloc", "cudagoEventRecord",
+    "cudagoCaptureHold",
     "cudagoContextWaited", "cudagoGraphBox", "cudagoCaptureMemOp", "cudagoGraphMemOp",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoUpdateMemcpy", "cudagoUpdateMemset",

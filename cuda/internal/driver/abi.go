@@ -22,6 +22,7 @@ type (
 	CUgraph      uintptr
 	CUgraphNode  uintptr
 	CUgraphExec  uintptr
+	CUuserObject uintptr
 	// CUhostFn is the address of a C function void (*)(void *userData).
 	CUhostFn uintptr
 )
@@ -30,6 +31,12 @@ type (
 const (
 	CU_STREAM_LEGACY     CUstream = 1
 	CU_STREAM_PER_THREAD CUstream = 2
+)
+
+// Flags of user objects: CUuserObject_flags, CUuserObjectRetain_flags. From cuda.h, CUDA 12.4.
+const (
+	CU_USER_OBJECT_NO_DESTRUCTOR_SYNC uint32 = 1
+	CU_GRAPH_USER_OBJECT_MOVE         uint32 = 1
 )
 
 // Flags. From cuda.h, CUDA 12.4.

@@ -405,6 +405,16 @@ type GraphAPI interface {
 	CuGraphCreate(flags uint32) (CUgraph, CUresult)
 	CuGraphDestroy(g CUgraph) CUresult
 	CuGraphClone(g CUgraph) (CUgraph, CUresult)
+	// CuUserObjectCreate makes an object that graphs hold, with count references
+	// of the caller's. destroy, the address of a C function, is called with p once
+	// after the last reference is gone: on any thread, which must not call the
+	// driver, and perhaps late. flags is CU_USER_OBJECT_NO_DESTRUCTOR_SYNC.
+	CuUserObjectCreate(p uintptr, destroy CUhostFn, count, flags uint32) (CUuserObject, CUresult)
+	// CuGraphRetainUserObject gives references to g, which may be under capture.
+	// Clones and executables of g hold as many of their own, and launches those of
+	// their executable. With CU_GRAPH_USER_OBJECT_MOVE they are the caller's, who
+	// has them no more.
+	CuGraphRetainUserObject(g CUgraph, object CUuserObject, count, flags uint32) CUresult
 	CuGraphNodeFindInClone(original CUgraphNode, clone CUgraph) (CUgraphNode, CUresult)
 	// CuGraphAddKernelNode adds a kernel node. params.KernelParams follows the
 	// rules of CuLaunchKernelEx.

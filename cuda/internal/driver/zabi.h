@@ -18,6 +18,7 @@ typedef uintptr_t CUmemoryPool;
 typedef uintptr_t CUgraph;
 typedef uintptr_t CUgraphNode;
 typedef uintptr_t CUgraphExec;
+typedef uintptr_t CUuserObject;
 typedef uintptr_t CUhostFn;
 typedef int32_t CUstreamCaptureMode;
 typedef int32_t CUstreamCaptureStatus;
@@ -395,6 +396,8 @@ typedef struct {
 enum {
 	CU_STREAM_LEGACY = 1,
 	CU_STREAM_PER_THREAD = 2,
+	CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+	CU_GRAPH_USER_OBJECT_MOVE = 1,
 	CU_STREAM_DEFAULT = 0,
 	CU_STREAM_NON_BLOCKING = 1,
 	CU_EVENT_DEFAULT = 0,

@@ -704,6 +704,16 @@ func (d *Base) CuGraphClone(g CUgraph) (out0 CUgraph, result CUresult) {
 	return
 }
 
+func (d *Base) CuUserObjectCreate(p uintptr, destroy CUhostFn, count uint32, flags uint32) (out0 CUuserObject, result CUresult) {
+	result = d.answer("cuUserObjectCreate")
+	return
+}
+
+func (d *Base) CuGraphRetainUserObject(g CUgraph, object CUuserObject, count uint32, flags uint32) (result CUresult) {
+	result = d.answer("cuGraphRetainUserObject")
+	return
+}
+
 func (d *Base) CuGraphNodeFindInClone(original CUgraphNode, clone CUgraph) (out0 CUgraphNode, result CUresult) {
 	result = d.answer("cuGraphNodeFindInClone")
 	return

@@ -8,6 +8,7 @@ import hashlib
 import math
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from weakref import WeakKeyDictionary
 
 from .. import _core
 from .named import arranged
@@ -156,7 +157,7 @@ class TracedStream:
         config : LaunchConfig
             The launch shape.
         kernel : Kernel
-            The kernel. It stays loaded for good.
+            The kernel. It stays loaded for as long as what JAX makes of the operator.
         *args, **named
             The kernel's arguments, as for `cudago.launch`, where names are known also by name:
             arrays, and numbers and structs, which are what they are when JAX traces the operator.
@@ -201,14 +202,24 @@ class TracedStream:
             raise TypeError(f"{self.name}: {array} is of another call of an operator")
 
 
+class Key(str):
+    """A program's key, which JAX knows the program by, and which holds the program."""
+
+    __slots__ = ("__weakref__", "_program")
+    _program: object
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
 class Program(NamedTuple):
-    key: str
+    key: Key
     results: list[TracedArray]  # what XLA allocates
     aliases: dict[int, int]  # arguments that are results
 
 
 def program_of(stream: TracedStream, given: list[TracedArray], wanted: list[Any]) -> Program:
-    """Keep what a function has launched and returned, and name it by its content."""
+    """Write down what a function has launched and returned, and name it by its content."""
     results = _results(stream, given, wanted)
     aliases = {i: results.index(a) for i, a in enumerate(given) if a in results}
     places = {a: len(given) + i for i, a in reversed(list(enumerate(results)))}
@@ -225,8 +236,8 @@ def program_of(stream: TracedStream, given: list[TracedArray], wanted: list[Any]
         stream.name, stream._simulated, stream._devices, len(given), arrays,
         [(_code_name(k), k.name, c, v, a) for k, c, v, a in launches],
     ))  # fmt: skip
-    key = hashlib.sha256(text.encode()).hexdigest()
-    _core._xla_program(
+    key = Key(hashlib.sha256(text.encode()).hexdigest())
+    key._program = _core._xla_program(
         key, stream.name, stream._simulated, stream._devices, len(given), arrays, launches
     )
     return Program(key, results, aliases)
@@ -256,9 +267,10 @@ def _results(
     return list(dict.fromkeys([*wanted, *(a for a in used if a not in given)]))
 
 
-_codes: dict[str, list[int]] = {}  # by content: code objects, each with variables of its own
-_contents: dict[int, str] = {}
-_lock = threading.Lock()  # guards the two
+# By content: code that lives, each with variables of its own, and its number among those.
+_codes: dict[str, WeakKeyDictionary[_core.Handle, int]] = {}
+_contents: WeakKeyDictionary[_core.Handle, str] = WeakKeyDictionary()
+_lock = threading.RLock()  # guards the two; a collection meanwhile may run a tracer in this thread
 
 
 def _code_name(kernel: Kernel) -> tuple[str, int]:
@@ -267,12 +279,18 @@ def _code_name(kernel: Kernel) -> tuple[str, int]:
     So another process finds its compiled functions again in JAX's cache of them.
     """
     handle = kernel._code
-    content = _contents.get(handle.id)
+    content = _contents.get(handle)
     if content is None:
         content = hashlib.sha256(bytes(_core._code_data(handle.id, "data", None))).hexdigest()
     with _lock:
-        _contents[handle.id] = content
-        same = _codes.setdefault(content, [])
-        if handle.id not in same:
-            same.append(handle.id)
-        return content, same.index(handle.id)
+        _contents[handle] = content
+        same = _codes.get(content)
+        if same is None:
+            for other in [c for c, living in _codes.items() if not living]:
+                del _codes[other]
+            same = _codes[content] = WeakKeyDictionary()
+        if handle not in same:
+            # The least that is free: code that is gone has no program any more.
+            taken = set(same.values())
+            same[handle] = next(i for i in range(len(taken) + 1) if i not in taken)
+        return content, same[handle]

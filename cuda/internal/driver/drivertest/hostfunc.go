@@ -4,6 +4,8 @@
 package drivertest
 
 import (
+	"time"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -14,6 +16,8 @@ var hostFunctions = map[string]func(*suite){
 	"host function runs at each launch":    hostNode,
 	"host function of a capture is a node": hostCaptured,
 	"host function needs an address":       hostNull,
+	"graphs hold user objects":             userObjects,
+	"user objects are checked":             userObjectsChecked,
 }
 
 // hostFn skips where there is no C function to call.
@@ -74,4 +78,63 @@ func hostCaptured(s *suite) {
 func hostNull(s *suite) {
 	s.hostFn()
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuLaunchHostFunc(s.stream(), 0, 0))
+}
+
+// object makes a user object that a graph holds, and returns how often it was
+// destroyed.
+func (s *suite) object(g driver.CUgraph) (destroyed func() int64) {
+	data, count := s.counter()
+	o, r := s.CuUserObjectCreate(data, s.hostFn(), 1, driver.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+	s.ok(r)
+	s.ok(s.CuGraphRetainUserObject(g, o, 1, driver.CU_GRAPH_USER_OBJECT_MOVE))
+	return count
+}
+
+func userObjects(s *suite) {
+	s.hostFn()
+	st := s.stream()
+	gone := func(destroyed func() int64) {
+		require.Eventually(s.T, func() bool { return destroyed() == 1 }, 10*time.Second, time.Millisecond)
+	}
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
+	info, r := s.CuStreamGetCaptureInfo(st)
+	s.ok(r)
+	captured := s.object(info.Graph)
+	g, r := s.CuStreamEndCapture(st)
+	s.ok(r)
+	clone, r := s.CuGraphClone(g)
+	s.ok(r)
+	of := func(g driver.CUgraph) driver.CUgraphExec {
+		x, r := s.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})
+		s.ok(r)
+		s.ok(s.CuGraphDestroy(g))
+		return x
+	}
+	x, y := of(g), of(clone)
+	gate := s.hold(st)
+	s.ok(s.CuGraphLaunch(x, st))
+	s.ok(s.CuGraphExecDestroy(y))
+	s.ok(s.CuGraphExecDestroy(x))
+	require.Zero(s.T, captured(), "a launch has not ended")
+	gate.open()
+	gone(captured)
+
+	discarded := s.stream()
+	s.begin(discarded)
+	info, r = s.CuStreamGetCaptureInfo(discarded)
+	s.ok(r)
+	never := s.object(info.Graph)
+	require.Equal(s.T, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamSynchronize(discarded))
+	s.invalidated(discarded)
+	gone(never)
+}
+
+func userObjectsChecked(s *suite) {
+	fn, g := s.hostFn(), s.graph()
+	flags := driver.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+	_, r := s.CuUserObjectCreate(0, fn, 1, 0)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	_, r = s.CuUserObjectCreate(0, 0, 1, flags)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphRetainUserObject(g, 0, 1, 0))
 }

@@ -1128,6 +1128,22 @@ func (d *Driver) CuGraphClone(g driver.CUgraph) (out0 driver.CUgraph, result dri
 	return d.API.CuGraphClone(g)
 }
 
+// CuUserObjectCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuUserObjectCreate(p uintptr, destroy driver.CUhostFn, count uint32, flags uint32) (out0 driver.CUuserObject, result driver.CUresult) {
+	if result = d.next("CuUserObjectCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuUserObjectCreate(p, destroy, count, flags)
+}
+
+// CuGraphRetainUserObject calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphRetainUserObject(g driver.CUgraph, object driver.CUuserObject, count uint32, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuGraphRetainUserObject"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphRetainUserObject(g, object, count, flags)
+}
+
 // CuGraphNodeFindInClone calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuGraphNodeFindInClone(original driver.CUgraphNode, clone driver.CUgraph) (out0 driver.CUgraphNode, result driver.CUresult) {
 	if result = d.next("CuGraphNodeFindInClone"); result != driver.CUDA_SUCCESS {

@@ -642,6 +642,15 @@ func (d *binding) CuGraphClone(g driver.CUgraph) (out0 driver.CUgraph, result dr
 	return driver.CUgraph(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuUserObjectCreate(p uintptr, destroy driver.CUhostFn, count uint32, flags uint32) (out0 driver.CUuserObject, result driver.CUresult) {
+	o := C.cuUserObjectCreate(d.fn[cuUserObjectCreate], C.uintptr_t(p), C.CUhostFn(destroy), C.uint(count), C.uint(flags))
+	return driver.CUuserObject(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphRetainUserObject(g driver.CUgraph, object driver.CUuserObject, count uint32, flags uint32) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphRetainUserObject(d.fn[cuGraphRetainUserObject], C.CUgraph(g), C.CUuserObject(object), C.uint(count), C.uint(flags)))
+}
+
 func (d *binding) CuGraphNodeFindInClone(original driver.CUgraphNode, clone driver.CUgraph) (out0 driver.CUgraphNode, result driver.CUresult) {
 	o := C.cuGraphNodeFindInClone(d.fn[cuGraphNodeFindInClone], C.CUgraphNode(original), C.CUgraph(clone))
 	return driver.CUgraphNode(o.value), driver.CUresult(o.r)

@@ -147,6 +147,8 @@ const (
 	cuGraphCreate
 	cuGraphDestroy
 	cuGraphClone
+	cuUserObjectCreate
+	cuGraphRetainUserObject
 	cuGraphNodeFindInClone
 	cuGraphAddKernelNode
 	cuGraphAddMemcpyNode
@@ -347,6 +349,8 @@ var entries = [entryCount]entry{
 	cuGraphCreate:                                {"cuGraphCreate", 10000, "", required},
 	cuGraphDestroy:                               {"cuGraphDestroy", 10000, "", required},
 	cuGraphClone:                                 {"cuGraphClone", 10000, "", required},
+	cuUserObjectCreate:                           {"cuUserObjectCreate", 11030, "", required},
+	cuGraphRetainUserObject:                      {"cuGraphRetainUserObject", 11030, "", required},
 	cuGraphNodeFindInClone:                       {"cuGraphNodeFindInClone", 10000, "", required},
 	cuGraphAddKernelNode:                         {"cuGraphAddKernelNode", 12000, "_v2", required},
 	cuGraphAddMemcpyNode:                         {"cuGraphAddMemcpyNode", 10000, "", required},

@@ -16,6 +16,7 @@ import (
 func (d *simulator) cloneGraph(g *graph, parent *node) *graph {
 	c := d.newGraph()
 	c.parent, c.original = parent, g
+	c.objects = g.objects.retain()
 	copies := make(map[*node]*node, len(g.nodes))
 	for _, n := range g.nodes {
 		m := d.addNode(c, &node{kind: n.kind, work: n.work, original: n, name: n.name}, nil)

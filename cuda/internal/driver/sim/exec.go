@@ -22,6 +22,8 @@ type graphExec struct {
 	// What its nodes allocate and free. Immutable.
 	allocs, unfreed, frees []*graphAlloc
 
+	objects userObjects // guarded by mu
+
 	mu       sync.Mutex
 	plan     *plan // guarded by mu; replaced, not changed, once launched is set
 	launched bool  // guarded by mu; plan was launched
@@ -95,6 +97,7 @@ func (d *simulator) newExec(g *graph, params *driver.CUDA_GRAPH_INSTANTIATE_PARA
 	for _, a := range x.allocs {
 		a.ref()
 	}
+	x.objects = g.allObjects().retain()
 	x.holdConditions(x.plan)
 	g.execs++
 	return x, driver.CUDA_SUCCESS
@@ -133,6 +136,7 @@ func (x *graphExec) letGo() {
 	for _, a := range x.allocs {
 		a.unref()
 	}
+	x.objects.release()
 }
 
 func (d *simulator) exec(h driver.CUgraphExec) (*graphExec, driver.CUresult) {
@@ -196,7 +200,7 @@ func (x *graphExec) launch(s *stream) driver.CUresult {
 	if r := x.claim(); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	run := &graphRun{plan: x.plan, allocs: x.allocs, conditions: slices.Clone(x.conditions)}
+	run := &graphRun{plan: x.plan, allocs: x.allocs, conditions: slices.Clone(x.conditions), objects: x.objects.retain()}
 	x.launched = true
 	for _, c := range run.conditions {
 		c.refs.Add(1)

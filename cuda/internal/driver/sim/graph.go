@@ -20,6 +20,7 @@ type graph struct {
 
 	capture   *capture      // not nil while being captured
 	allocs    []*graphAlloc // made by nodes of this graph
+	objects   userObjects   // held by this graph, not by an inner one
 	hasMemory bool          // has nodes that allocate or free, or was given a graph with such nodes
 	execs     int           // executables that were made and not destroyed
 
@@ -121,6 +122,7 @@ func (d *simulator) destroyGraph(g *graph) {
 	for _, a := range g.allocs {
 		a.unref()
 	}
+	g.objects.release()
 	for _, c := range g.conditions {
 		c.unref()
 	}

@@ -16,6 +16,7 @@ type graphRun struct {
 	plan    *plan
 	records []*record // of the event record nodes, as in plan.records
 	allocs  []*graphAlloc
+	objects userObjects
 
 	conditions []*condition
 	looped     []uint32 // tasks of the race check in loops, the latest last
@@ -42,6 +43,7 @@ func (g *graphRun) drop() {
 	for _, c := range g.conditions {
 		c.unref()
 	}
+	g.objects.release()
 }
 
 func (g *graphRun) run(x *execution) *failure {

@@ -95,6 +95,7 @@ type simulator struct {
 	functions table[driver.CUfunction, function]
 	pools     table[driver.CUmemoryPool, pool]
 	graphs    table[driver.CUgraph, graph]
+	objects   table[driver.CUuserObject, userObject]
 	nodes     table[driver.CUgraphNode, node]
 	execs     table[driver.CUgraphExec, graphExec]
 

@@ -53,6 +53,9 @@ func (d *simulator) CuGraphExecUpdate(h driver.CUgraphExec, hg driver.CUgraph) (
 		p.nodes[at].work = w
 	}
 	x.holdConditions(p)
+	old := x.objects
+	x.objects = g.allObjects().retain()
+	old.release() // launches under way hold their own
 	info.Result = driver.CU_GRAPH_EXEC_UPDATE_SUCCESS
 	return info, r
 }

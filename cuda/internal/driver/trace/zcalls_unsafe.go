@@ -988,6 +988,20 @@ func (d *tracer) CuGraphClone(g driver.CUgraph) (out0 driver.CUgraph, result dri
 	return
 }
 
+func (d *tracer) CuUserObjectCreate(p uintptr, destroy driver.CUhostFn, count uint32, flags uint32) (out0 driver.CUuserObject, result driver.CUresult) {
+	call := d.begin("cuUserObjectCreate", []field{{"p", p}, {"destroy", destroy}, {"count", count}, {"flags", flags}})
+	out0, result = d.API.CuUserObjectCreate(p, destroy, count, flags)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphRetainUserObject(g driver.CUgraph, object driver.CUuserObject, count uint32, flags uint32) (result driver.CUresult) {
+	call := d.begin("cuGraphRetainUserObject", []field{{"g", g}, {"object", object}, {"count", count}, {"flags", flags}})
+	result = d.API.CuGraphRetainUserObject(g, object, count, flags)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuGraphNodeFindInClone(original driver.CUgraphNode, clone driver.CUgraph) (out0 driver.CUgraphNode, result driver.CUresult) {
 	call := d.begin("cuGraphNodeFindInClone", []field{{"original", original}, {"clone", clone}})
 	out0, result = d.API.CuGraphNodeFindInClone(original, clone)

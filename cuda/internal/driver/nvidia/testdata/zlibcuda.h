@@ -561,6 +561,19 @@ EXPORT CUresult cuGraphClone(handle *a, handle b)
 	return 0;
 }
 
+EXPORT CUresult cuUserObjectCreate(handle *a, void *b, handle c, unsigned d, unsigned e)
+{
+	note("cuUserObjectCreate %llu %llu %llu %llu", NUMBER(b), NUMBER(c), NUMBER(d), NUMBER(e));
+	*a = OUTPUT(handle, 0);
+	return 0;
+}
+
+EXPORT CUresult cuGraphRetainUserObject(handle a, handle b, unsigned c, unsigned d)
+{
+	note("cuGraphRetainUserObject %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d));
+	return 0;
+}
+
 EXPORT CUresult cuGraphNodeFindInClone(handle *a, handle b, handle c)
 {
 	note("cuGraphNodeFindInClone %llu %llu", NUMBER(b), NUMBER(c));
@@ -760,6 +773,8 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuGraphCreate", (void *)cuGraphCreate},
 	{"cuGraphDestroy", (void *)cuGraphDestroy},
 	{"cuGraphClone", (void *)cuGraphClone},
+	{"cuUserObjectCreate", (void *)cuUserObjectCreate},
+	{"cuGraphRetainUserObject", (void *)cuGraphRetainUserObject},
 	{"cuGraphNodeFindInClone", (void *)cuGraphNodeFindInClone},
 	{"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2},
 	{"cuGraphAddMemcpyNode", (void *)cuGraphAddMemcpyNode},
