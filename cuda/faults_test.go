@@ -145,6 +145,14 @@ func creations(c *Context) map[string]func() (io.Closer, error) {
 			_, err := c.EncodeTensorMap(p)
 			return nil, err
 		},
+		"encode wide columns": func() (io.Closer, error) {
+			p := sampleMap()
+			p.Dims, p.Strides, p.Box, p.Steps = []uint64{64, 8, 2}, []uint64{256, 2048}, []uint32{1, 1, 1}, []uint32{1, 1, 1}
+			p.Swizzle = 2 // of 64 bytes
+			p.Columns = &TensorMapColumns{Lower: []int32{0}, Upper: []int32{0}, Channels: 16, Pixels: 8, Wide: true}
+			_, err := c.EncodeTensorMap(p)
+			return nil, err
+		},
 		"new array": func() (io.Closer, error) {
 			return c.NewArray(ArrayParams{Width: 4, Height: 4, Format: 0x20, Channels: 1, Surfaces: true})
 		},

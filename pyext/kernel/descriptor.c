@@ -45,15 +45,16 @@ static int read_short(PyObject *tuple, const char *name, int n, uint32_t *out) {
 }
 
 static int read_columns(PyObject *tuple, cudago_tiles *t) {
-    t->columns = 1;
-    return PyArg_ParseTuple(tuple, "(iii)(iii)II", &t->lower[0], &t->lower[1], &t->lower[2], &t->upper[0], &t->upper[1], &t->upper[2],
-                            &t->channels, &t->pixels)
-               ? 0
-               : -1;
+    t->mode = -1;
+    if (!PyArg_ParseTuple(tuple, "(iii)(iii)II|i", &t->lower[0], &t->lower[1], &t->lower[2], &t->upper[0], &t->upper[1], &t->upper[2],
+                          &t->channels, &t->pixels, &t->mode)) return -1;
+    t->columns = t->mode < 0 ? TILES_COLUMNS : TILES_WIDE;
+    return 0;
 }
 
 /* kinds is (type, interleave, swizzle, promotion, beyond), numbers is (dims, strides, box, steps), or these and (lower,
- * upper, channels, pixels), with corners of 3 numbers and a box of ones. */
+ * upper, channels, pixels[, mode]), with corners of 3 numbers and a box of ones. With the mode the columns are wide, and the
+ * first numbers of the corners count. */
 static int read_tiles(PyObject *kinds, PyObject *numbers, cudago_tiles *t) {
     PyObject *dims, *strides, *box, *steps, *columns = NULL;
     if (!PyArg_ParseTuple(kinds, "iiiii", &t->type, &t->interleave, &t->swizzle, &t->promotion, &t->beyond)) return -1;

@@ -29,6 +29,11 @@ func cudagoTensorMap(ordinal C.int32_t, ptr C.uint64_t, t *C.cudago_tiles, out *
 		if err := dev.NeedTensorMaps(); err != nil {
 			return err
 		}
+		if t.columns == C.TILES_WIDE {
+			if err := dev.NeedWideTensorMaps(); err != nil {
+				return err
+			}
+		}
 		ctx, err := border.ContextOf(int(ordinal))
 		if err != nil {
 			return err
@@ -50,9 +55,13 @@ func tilesOf(ptr uint64, t *C.cudago_tiles) cuda.TensorMapParams {
 			p.Strides = append(p.Strides, uint64(t.strides[i-1]))
 		}
 	}
-	if t.columns != 0 {
-		p.Columns = &cuda.TensorMapColumns{Channels: uint32(t.channels), Pixels: uint32(t.pixels)}
-		for i := range max(int(t.rank)-2, 0) {
+	if t.columns != C.TILES_BOX {
+		p.Columns = &cuda.TensorMapColumns{Channels: uint32(t.channels), Pixels: uint32(t.pixels), Wide: t.columns == C.TILES_WIDE, Mode: int32(t.mode)}
+		corners := max(int(t.rank)-2, 0)
+		if p.Columns.Wide {
+			corners = 1
+		}
+		for i := range corners {
 			p.Columns.Lower, p.Columns.Upper = append(p.Columns.Lower, int32(t.lower[i])), append(p.Columns.Upper, int32(t.upper[i]))
 		}
 	}

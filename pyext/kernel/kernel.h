@@ -134,12 +134,15 @@ typedef struct {
     uint8_t bytes[128];
 } DescriptorObject;
 
-/* What cuTensorMapEncodeTiled is told, but for the address. */
+/* What cuTensorMapEncodeTiled is told, but for the address; or what its sisters for columns are, without a box. */
+enum { TILES_BOX,
+       TILES_COLUMNS,
+       TILES_WIDE };
 typedef struct {
     int32_t type, interleave, swizzle, promotion, beyond, rank;
     uint64_t dims[5], strides[4];
     uint32_t box[5], steps[5];
-    int32_t columns, lower[3], upper[3]; /* columns: of cuTensorMapEncodeIm2col, without a box */
+    int32_t columns, lower[3], upper[3], mode; /* columns: TILES_BOX and others; the mode is that of wide ones */
     uint32_t channels, pixels;
 } cudago_tiles;
 

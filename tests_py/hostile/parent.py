@@ -115,7 +115,7 @@ class Process:
 def environment(driver: str) -> dict[str, str]:
     """Environment of a child: a driver, of which the simulated one has two devices."""
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    own = {"PYTHONPATH": path, "CUDAGO_DRIVER": driver, "CUDAGO_SIM": "devices=2,cc=9.0"}
+    own = {"PYTHONPATH": path, "CUDAGO_DRIVER": driver, "CUDAGO_SIM": "devices=2,cc=10.0"}
     return {**os.environ, **own, "PYTHONFAULTHANDLER": "1"}
 
 

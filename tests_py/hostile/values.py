@@ -410,12 +410,23 @@ VALUES: dict[str, list[Value]] = {
     **dict.fromkeys(["lower_corner", "upper_corner"], plain((0, 0), [np.int64(-1), 0])),
     "channels_per_pixel": plain(4, np.int64(4)),
     "pixels_per_column": plain(8),
+    **dict.fromkeys(
+        ["from_im2col_wide.lower_corner", "from_im2col_wide.upper_corner"], plain(0, np.int64(-1))
+    ),
+    "from_im2col_wide.mode": plain("W"),
+    "from_im2col_wide.swizzle": plain("64B"),
     "from_im2col.tensor": things("image_tensor"),
     "from_im2col.element_strides": plain((1, 1, 1, 1)),
     "from_im2col.data_type": plain(None),
     **dict.fromkeys(["from_im2col.interleave", "from_im2col.swizzle"], plain("none")),
     "from_im2col.l2_promotion": plain("64B"),
     "from_im2col.oob_fill": plain("zeros"),
+    "from_im2col_wide.tensor": things("image_tensor"),
+    "from_im2col_wide.element_strides": plain((1, 1, 1, 1)),
+    "from_im2col_wide.data_type": plain(None),
+    "from_im2col_wide.l2_promotion": plain("64B"),
+    "from_im2col_wide.oob_fill": plain("zeros"),
+    "from_im2col_wide.interleave": plain("none"),
     # what is signaled below what is waited for would be waited for in vain
     "semaphore": things("semaphore"),
     **dict.fromkeys(

@@ -200,7 +200,7 @@ def deviations(tmp_path_factory):
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "CUDAGO_DRIVER": "sim",
-            "CUDAGO_SIM": "devices=2,cc=9.0",  # tensor maps need it
+            "CUDAGO_SIM": "devices=2,cc=10.0",  # tensor maps need it
         },
         cwd=tmp_path_factory.mktemp("probe"),
         capture_output=True,

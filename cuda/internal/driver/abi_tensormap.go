@@ -77,6 +77,15 @@ const (
 	CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B         CUtensorMapSwizzle = 6
 )
 
+// CUtensorMapIm2ColWideMode is how many pixels of a row one copy of columns moves: as
+// many as the map says, or 128. From cuda.h, CUDA 12.8.
+type CUtensorMapIm2ColWideMode int32
+
+const (
+	CU_TENSOR_MAP_IM2COL_WIDE_MODE_W    CUtensorMapIm2ColWideMode = 0
+	CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 CUtensorMapIm2ColWideMode = 1
+)
+
 // CUtensorMapL2promotion is how much the L2 cache fetches. From cuda.h, CUDA
 // 12.0.
 type CUtensorMapL2promotion int32

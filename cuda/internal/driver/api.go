@@ -361,6 +361,14 @@ type TensorMapAPI interface {
 		dataType CUtensorMapDataType, address CUdeviceptr, globalDim, globalStrides []uint64, lower, upper []int32, channels, pixels uint32,
 		elementStrides []uint32, interleave CUtensorMapInterleave, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill,
 	) (m CUtensorMap, r CUresult)
+	// CuTensorMapEncodeIm2colWide is the same for copies that go along the width
+	// alone, of which the corners are. With CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128
+	// pixels mean nothing. It needs compute capability 10.0.
+	CuTensorMapEncodeIm2colWide(
+		dataType CUtensorMapDataType, address CUdeviceptr, globalDim, globalStrides []uint64, lower, upper int32, channels, pixels uint32,
+		elementStrides []uint32, interleave CUtensorMapInterleave, mode CUtensorMapIm2ColWideMode, swizzle CUtensorMapSwizzle,
+		promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill,
+	) (m CUtensorMap, r CUresult)
 }
 
 // TextureAPI is cuda.h's management of arrays, and of the texture and surface

@@ -51,6 +51,7 @@ typedef int32_t CUstreamBatchMemOpType;
 typedef int32_t CUtensorMapDataType;
 typedef int32_t CUtensorMapInterleave;
 typedef int32_t CUtensorMapSwizzle;
+typedef int32_t CUtensorMapIm2ColWideMode;
 typedef int32_t CUtensorMapL2promotion;
 typedef int32_t CUtensorMapFloatOOBfill;
 typedef uint64_t CUtexObject;
@@ -566,6 +567,8 @@ enum {
 	CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B = 4,
 	CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B = 5,
 	CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B = 6,
+	CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0,
+	CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1,
 	CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
 	CU_TENSOR_MAP_L2_PROMOTION_L2_64B = 1,
 	CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2,

@@ -644,6 +644,11 @@ func (d *Base) CuTensorMapEncodeIm2col(dataType CUtensorMapDataType, address CUd
 	return
 }
 
+func (d *Base) CuTensorMapEncodeIm2colWide(dataType CUtensorMapDataType, address CUdeviceptr, globalDim []uint64, globalStrides []uint64, lower int32, upper int32, channels uint32, pixels uint32, elementStrides []uint32, interleave CUtensorMapInterleave, mode CUtensorMapIm2ColWideMode, swizzle CUtensorMapSwizzle, promotion CUtensorMapL2promotion, fill CUtensorMapFloatOOBfill) (m CUtensorMap, result CUresult) {
+	result = d.answer("cuTensorMapEncodeIm2colWide")
+	return
+}
+
 func (d *Base) CuArray3DCreate(desc *CUDA_ARRAY3D_DESCRIPTOR) (a CUarray, result CUresult) {
 	result = d.answer("cuArray3DCreate")
 	return

@@ -83,9 +83,11 @@ const tensorMapMark = 0x70614D54 // "TMap"
 //	80  lower corner, 86 upper corner: 16 bits for each dimension between the
 //	    first and the last
 //	92  channels, 94 pixels: 16 bits each
+//	96  wide: a byte
 type Im2col struct {
 	Lower, Upper     [MaxRank - 2]int16
 	Channels, Pixels uint16
+	Wide             uint8 // 0: not; 1 or 2: along the width alone, with so many pixels or 128
 }
 
 const im2colMark = 0x63614D54 // "TMac"
@@ -101,6 +103,7 @@ func (m *TensorMap) EncodeIm2col(c *Im2col) (b [TensorMapSize]byte) {
 	}
 	put.PutUint16(b[92:], c.Channels)
 	put.PutUint16(b[94:], c.Pixels)
+	b[96] = c.Wide
 	return b
 }
 

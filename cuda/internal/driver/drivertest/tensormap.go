@@ -17,6 +17,7 @@ var tensorMaps = map[string]func(*suite){
 	"tensor map has the same bytes each time":     tensorMapAgain,
 	"tensor map refuses what breaks its rules":    tensorMapRules,
 	"tensor map of columns has rules of its own":  tensorMapColumns,
+	"tensor map of wide columns has others":       tensorMapWideColumns,
 }
 
 // tensorKernels need compute capability 9.0. Both move a tile of 8 × 32 words at
@@ -283,6 +284,49 @@ func tensorMapColumns(s *suite) {
 		"two dimensions": func(c *columns) {
 			c.dims, c.strides, c.lower, c.upper, c.steps = []uint64{16, 8}, []uint64{64}, nil, nil, []uint32{1, 1}
 		},
+	} {
+		c := sound()
+		change(&c)
+		_, r := encode(c)
+		require.Equal(s.T, driver.CUDA_ERROR_INVALID_VALUE, r, name)
+	}
+}
+
+func tensorMapWideColumns(s *suite) {
+	p := s.alloc(1 << 14)
+	type columns struct {
+		lower, upper     int32
+		channels, pixels uint32
+		steps            []uint32
+		mode             driver.CUtensorMapIm2ColWideMode
+		swizzle          driver.CUtensorMapSwizzle
+	}
+	encode := func(c columns) (driver.CUtensorMap, driver.CUresult) {
+		return s.CuTensorMapEncodeIm2colWide(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, p, []uint64{16, 8, 8, 4}, []uint64{64, 512, 4096}, c.lower, c.upper,
+			c.channels, c.pixels, c.steps, driver.CU_TENSOR_MAP_INTERLEAVE_NONE, c.mode, c.swizzle, driver.CU_TENSOR_MAP_L2_PROMOTION_NONE,
+			driver.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+	}
+	sound := func() columns {
+		return columns{lower: -1, upper: 1, channels: 8, pixels: 16, steps: []uint32{1, 1, 1, 1}, swizzle: driver.CU_TENSOR_MAP_SWIZZLE_64B}
+	}
+	first, r := encode(sound())
+	if r != driver.CUDA_SUCCESS && s.major() < 10 {
+		s.Skip("the device has no maps of wide columns")
+	}
+	s.ok(r)
+	other := sound()
+	other.mode = driver.CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128
+	second, r := encode(other)
+	s.ok(r)
+	require.NotEqual(s.T, first, second)
+	for name, change := range map[string]func(*columns){
+		"far corner":        func(c *columns) { c.lower = -1<<15 - 1 },
+		"too many channels": func(c *columns) { c.channels = 257 },
+		"too many pixels":   func(c *columns) { c.pixels = 1025 },
+		"step of 9":         func(c *columns) { c.steps = []uint32{1, 9, 1, 1} },
+		"no swizzle":        func(c *columns) { c.swizzle = driver.CU_TENSOR_MAP_SWIZZLE_NONE },
+		"short swizzle":     func(c *columns) { c.swizzle = driver.CU_TENSOR_MAP_SWIZZLE_32B },
+		"unknown mode":      func(c *columns) { c.mode = 2 },
 	} {
 		c := sound()
 		change(&c)

@@ -1032,6 +1032,14 @@ func (d *Driver) CuTensorMapEncodeIm2col(dataType driver.CUtensorMapDataType, ad
 	return d.API.CuTensorMapEncodeIm2col(dataType, address, globalDim, globalStrides, lower, upper, channels, pixels, elementStrides, interleave, swizzle, promotion, fill)
 }
 
+// CuTensorMapEncodeIm2colWide calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuTensorMapEncodeIm2colWide(dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim []uint64, globalStrides []uint64, lower int32, upper int32, channels uint32, pixels uint32, elementStrides []uint32, interleave driver.CUtensorMapInterleave, mode driver.CUtensorMapIm2ColWideMode, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill) (m driver.CUtensorMap, result driver.CUresult) {
+	if result = d.next("CuTensorMapEncodeIm2colWide"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuTensorMapEncodeIm2colWide(dataType, address, globalDim, globalStrides, lower, upper, channels, pixels, elementStrides, interleave, mode, swizzle, promotion, fill)
+}
+
 // CuArray3DCreate calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (a driver.CUarray, result driver.CUresult) {
 	if result = d.next("CuArray3DCreate"); result != driver.CUDA_SUCCESS {

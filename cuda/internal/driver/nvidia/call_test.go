@@ -87,6 +87,18 @@ func TestTensorMapOfColumnsIsCopied(t *testing.T) {
 	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
 }
 
+func TestTensorMapOfWideColumnsIsCopied(t *testing.T) {
+	s, d := openStandin(t)
+	m, r := d.CuTensorMapEncodeIm2colWide(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32, 2}, []uint64{256, 8192}, -1, 2, 16, 8,
+		[]uint32{1, 2, 1}, driver.CU_TENSOR_MAP_INTERLEAVE_NONE, driver.CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128, driver.CU_TENSOR_MAP_SWIZZLE_64B,
+		driver.CU_TENSOR_MAP_L2_PROMOTION_L2_256B, driver.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUtensorMap{Opaque: [16]uint64{0: 10}}, m)
+	require.Equal(t, []string{"cuTensorMapEncodeIm2colWide aligned=1 7 3 0x1000 64,32,2 256,8192 -1 2 16 8 1,2,1 0 1 2 3 1"}, s.calls(t))
+	_, r = d.CuTensorMapEncodeIm2colWide(driver.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0x1000, []uint64{64, 32, 2}, []uint64{256}, 0, 0, 16, 8, []uint32{1, 2, 1}, 0, 0, 0, 0, 0)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
 func TestCaptureModeIsExchanged(t *testing.T) {
 	s, d := openStandin(t)
 	old, r := d.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)

@@ -89,6 +89,21 @@ static inline CUresult cuTensorMapEncodeIm2col(address fn, CUtensorMap *out, CUt
 	return r;
 }
 
+static inline CUresult cuTensorMapEncodeIm2colWide(address fn, CUtensorMap *out, CUtensorMapDataType type, uint32_t rank, uint64_t tensor,
+	const uint64_t *dims, const uint64_t *strides, int lower, int upper, uint32_t channels, uint32_t pixels, const uint32_t *steps,
+	CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+	CUtensorMapFloatOOBfill fill)
+{
+	if (fn == 0) return CUDA_ERROR_NOT_SUPPORTED;
+	CUtensorMap map __attribute__((aligned(64))) = {0};
+	CUresult r = CAST((CUtensorMap *, CUtensorMapDataType, uint32_t, void *, const uint64_t *, const uint64_t *, int, int, uint32_t, uint32_t,
+		const uint32_t *, CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle, CUtensorMapL2promotion,
+		CUtensorMapFloatOOBfill))(&map, type, rank, (void *)(uintptr_t)tensor, dims, strides, lower, upper, channels, pixels, steps, interleave,
+		mode, swizzle, promotion, fill);
+	*out = map;
+	return r;
+}
+
 typedef struct {
 	CUresult r;
 	CUstreamCaptureStatus status;

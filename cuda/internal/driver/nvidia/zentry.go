@@ -135,6 +135,7 @@ const (
 	cuLaunchKernelEx
 	cuTensorMapEncodeTiled
 	cuTensorMapEncodeIm2col
+	cuTensorMapEncodeIm2colWide
 	cuArray3DCreate
 	cuArrayDestroy
 	cuMipmappedArrayCreate
@@ -337,6 +338,7 @@ var entries = [entryCount]entry{
 	cuLaunchKernelEx:                             {"cuLaunchKernelEx", 11060, "", required},
 	cuTensorMapEncodeTiled:                       {"cuTensorMapEncodeTiled", 12000, "", optional},
 	cuTensorMapEncodeIm2col:                      {"cuTensorMapEncodeIm2col", 12000, "", optional},
+	cuTensorMapEncodeIm2colWide:                  {"cuTensorMapEncodeIm2colWide", 12080, "", optional},
 	cuArray3DCreate:                              {"cuArray3DCreate", 3020, "_v2", required},
 	cuArrayDestroy:                               {"cuArrayDestroy", 2000, "", required},
 	cuMipmappedArrayCreate:                       {"cuMipmappedArrayCreate", 5000, "", required},

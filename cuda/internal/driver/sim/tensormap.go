@@ -73,6 +73,45 @@ func (d *simulator) CuTensorMapEncodeIm2col(
 	if !ok || !tensorMapFields(dataType, interleave, swizzle, promotion, fill) {
 		return m, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	return columnsMap(&columns, dataType, address, globalDim, globalStrides, elementStrides, interleave, swizzle, fill)
+}
+
+// CuTensorMapEncodeIm2colWide is CuTensorMapEncodeIm2col with the rules of its own in
+// cuda.h.
+func (d *simulator) CuTensorMapEncodeIm2colWide(
+	dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim, globalStrides []uint64, lower, upper int32, channels, pixels uint32,
+	elementStrides []uint32, interleave driver.CUtensorMapInterleave, mode driver.CUtensorMapIm2ColWideMode, swizzle driver.CUtensorMapSwizzle,
+	promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill,
+) (m driver.CUtensorMap, r driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return m, r
+	}
+	rank := len(globalDim)
+	if rank < 3 || rank > driver.TensorMapRank || len(globalStrides) != rank-1 || len(elementStrides) != rank || mode>>1 != 0 {
+		return m, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if mode == driver.CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 {
+		pixels = 128
+	}
+	columns, ok := columnsOf(3, []int32{lower}, []int32{upper}, channels, pixels) // corners as of images of one dimension
+	columns.Wide = uint8(mode) + 1
+	if !ok || !tensorMapFields(dataType, interleave, swizzle, promotion, fill) {
+		return m, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	switch swizzle {
+	case driver.CU_TENSOR_MAP_SWIZZLE_64B, driver.CU_TENSOR_MAP_SWIZZLE_128B, driver.CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B:
+	default:
+		return m, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return columnsMap(&columns, dataType, address, globalDim, globalStrides, elementStrides, interleave, swizzle, fill)
+}
+
+// columnsMap makes a map of columns.
+func columnsMap(
+	columns *descriptor.Im2col, dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim, globalStrides []uint64, elementStrides []uint32,
+	interleave driver.CUtensorMapInterleave, swizzle driver.CUtensorMapSwizzle, fill driver.CUtensorMapFloatOOBfill,
+) (m driver.CUtensorMap, r driver.CUresult) {
+	rank := len(globalDim)
 	if tensorMapLeftOut(dataType, interleave, swizzle) {
 		return m, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
@@ -86,11 +125,11 @@ func (d *simulator) CuTensorMapEncodeIm2col(
 			t.Stride[i] = globalStrides[i-1]
 		}
 	}
-	t.Box[0] = uint64(channels)
+	t.Box[0] = uint64(columns.Channels)
 	if !tensorMapSound(&t) || t.Swizzle != descriptor.Plain && t.Box[0]*t.ElementSize > t.Swizzle.Span() {
 		return m, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	b := t.EncodeIm2col(&columns)
+	b := t.EncodeIm2col(columns)
 	for i := range m.Opaque {
 		m.Opaque[i] = binary.NativeEndian.Uint64(b[8*i:])
 	}

@@ -904,6 +904,13 @@ func (d *tracer) CuTensorMapEncodeIm2col(dataType driver.CUtensorMapDataType, ad
 	return
 }
 
+func (d *tracer) CuTensorMapEncodeIm2colWide(dataType driver.CUtensorMapDataType, address driver.CUdeviceptr, globalDim []uint64, globalStrides []uint64, lower int32, upper int32, channels uint32, pixels uint32, elementStrides []uint32, interleave driver.CUtensorMapInterleave, mode driver.CUtensorMapIm2ColWideMode, swizzle driver.CUtensorMapSwizzle, promotion driver.CUtensorMapL2promotion, fill driver.CUtensorMapFloatOOBfill) (m driver.CUtensorMap, result driver.CUresult) {
+	call := d.begin("cuTensorMapEncodeIm2colWide", []field{{"dataType", dataType}, {"address", address}, {"globalDim", globalDim}, {"globalStrides", globalStrides}, {"lower", lower}, {"upper", upper}, {"channels", channels}, {"pixels", pixels}, {"elementStrides", elementStrides}, {"interleave", interleave}, {"mode", mode}, {"swizzle", swizzle}, {"promotion", promotion}, {"fill", fill}})
+	m, result = d.API.CuTensorMapEncodeIm2colWide(dataType, address, globalDim, globalStrides, lower, upper, channels, pixels, elementStrides, interleave, mode, swizzle, promotion, fill)
+	call.end(result, []field{{"m", m}})
+	return
+}
+
 func (d *tracer) CuArray3DCreate(desc *driver.CUDA_ARRAY3D_DESCRIPTOR) (a driver.CUarray, result driver.CUresult) {
 	call := d.begin("cuArray3DCreate", []field{{"desc", desc}})
 	a, result = d.API.CuArray3DCreate(desc)

@@ -106,6 +106,17 @@ EXPORT CUresult cuTensorMapEncodeIm2col(unsigned long long *map, int type, unsig
 	return 0;
 }
 
+EXPORT CUresult cuTensorMapEncodeIm2colWide(unsigned long long *map, int type, unsigned rank, void *tensor, const unsigned long long *dims,
+	const unsigned long long *strides, int lower, int upper, unsigned channels, unsigned pixels, const unsigned *steps, int interleave, int mode,
+	int swizzle, int promotion, int fill)
+{
+	note("cuTensorMapEncodeIm2colWide aligned=%d %d %u %p %llu,%llu,%llu %llu,%llu %d %d %u %u %u,%u,%u %d %d %d %d %d", (size_t)map % 64 == 0,
+		type, rank, tensor, dims[0], dims[1], dims[2], strides[0], strides[1], lower, upper, channels, pixels, steps[0], steps[1], steps[2],
+		interleave, mode, swizzle, promotion, fill);
+	map[0] = 10;
+	return 0;
+}
+
 typedef struct { int type, id; } location;
 
 EXPORT CUresult cuMemAdvise_v2(CUdeviceptr p, size_t size, int advice, location l)

@@ -764,6 +764,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuLaunchKernelEx", (void *)cuLaunchKernelEx},
 	{"cuTensorMapEncodeTiled", (void *)cuTensorMapEncodeTiled},
 	{"cuTensorMapEncodeIm2col", (void *)cuTensorMapEncodeIm2col},
+	{"cuTensorMapEncodeIm2colWide", (void *)cuTensorMapEncodeIm2colWide},
 	{"cuArrayDestroy", (void *)cuArrayDestroy},
 	{"cuMipmappedArrayGetLevel", (void *)cuMipmappedArrayGetLevel},
 	{"cuMipmappedArrayDestroy", (void *)cuMipmappedArrayDestroy},
