@@ -65,6 +65,8 @@ typedef struct cudago_stream {
     cudago_clock *clock;
     uint64_t graphs;           /* position of the latest launch of a graph */
     uint64_t waits;            /* made in the stream for others' work, which has no position: see cudago_stream_mark */
+    uint64_t awaited;          /* how often somebody has begun to wait for all that is in the stream */
+    uint64_t done, done_mark;  /* the latest of those waits that is over, and the stream's mark when it began */
     int32_t device;
     uint32_t generation;
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
@@ -85,6 +87,11 @@ static inline QUIET int cudago_stream_lost(const cudago_stream *s) { return cuda
 static inline QUIET uint64_t cudago_stream_mark(const cudago_stream *s) {
     if (s->foreign || s->clock->exposed || s->inside) return 0;
     return atomic_load_explicit(&s->clock->queued, memory_order_relaxed) + s->waits + 1;
+}
+/* What a thread was given in the stream after so many waits had begun, as memory is, which has no position: has all that
+ * was in the stream up to the mark, and that too, ended in a wait? */
+static inline QUIET int cudago_stream_done(const cudago_stream *s, uint64_t mark, uint64_t awaited) {
+    return mark && mark == s->done_mark && s->done > awaited;
 }
 QUIET void cudago_stream_retain(cudago_stream *s);
 QUIET void cudago_stream_release(cudago_stream *s); /* GIL */

@@ -109,7 +109,7 @@ CLEARED = {
 # QUIET function:what it calls: why that does not break the rule.
 QUIET_CALLS: dict[str, str] = {
     "add:cudago_drop_references": "the batch has the same references, so none of them is the last",
-    "cudago_tensor_alloc:PyType_GenericAlloc": "of a type that takes no part in garbage collection",
+    "cudago_tensor_alloc:cudago_alloc_native": "of a type that takes no part in garbage collection",
     "cudago_owned_change:PyTuple_SetItem": "what it replaces is counted, and so is dropped later",
 }
 
