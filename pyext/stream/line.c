@@ -91,7 +91,7 @@ void cudago_apart_end(void) { atomic_store(&apart, 0); }
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
     cudago_stream *s = l->s;
     uint64_t position = 0;
-    if (!result && s->foreign) position = cudagoLineMarked(s->id);
+    if (!result && s->foreign) position = cudago_covered_work(s);
     cudago_away_end();
     PyEval_RestoreThread(l->thread);
     if (!result && !s->foreign) position = cudago_queued(s);

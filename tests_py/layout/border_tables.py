@@ -177,7 +177,8 @@ WITH_GIL: dict[str, str] = {
     "stream/keep.c:mark_exposed": ALONE,
     "stream/keep.c:cover": ALONE,
     "stream/line.c:prove_now": "only while no thread that a callback holds up is in the driver",
-    "stream/line.c:cudago_gil_back": "takes the GIL back, after that call",
+    "stream/cover.c:record": "its callers are in cudago_gil_back, which takes the GIL back later",
+    "stream/cover.c:cudago_covered_work": "its caller, cudago_gil_back, takes the GIL back later",
     "stream/uses.c:join": "its callers have released the GIL if a callback is alive",
     "graph/exec.c:end": ALONE,
 }
