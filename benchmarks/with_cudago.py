@@ -147,8 +147,8 @@ def _own_exchange(names: dict[str, Any]) -> list[Case]:
         stream.sync()
         names["other"].sync()
 
-    def case(operation: str, statement: str) -> Case:
-        return python_case(operation, LIBRARY, statement, names, settle)
+    def case(operation: str, statement: str, **options: Any) -> Case:
+        return python_case(operation, LIBRARY, statement, names, settle, **options)
 
     found = [
         case(op.IMPORT_OWN, "from_dlpack(tensor)"),
@@ -157,7 +157,9 @@ def _own_exchange(names: dict[str, Any]) -> list[Case]:
     ]
     if cu.driver_name() == "nvidia":  # the simulated driver's memory is the host's, without streams
         ordered = "tensor.__dlpack__(stream=handle, max_version=(1, 0))"
-        found.append(case(op.CAPSULE_ORDERED, ordered))
+        # What was queued since the latest wait is what there is to order.
+        queued = "launch(stream, config, kernel, x, y, 1)"
+        found.append(case(op.CAPSULE_ORDERED, ordered, setup=queued))
     return found
 
 

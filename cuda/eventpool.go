@@ -43,6 +43,13 @@ func (c *Context) PutEvent(e *Event) {
 	c.events.idle = append(c.events.idle, e)
 }
 
+// Lend stops counting an event of TakeEvent as a live object while it lies ready
+// for its next use. Regain counts it again, before PutEvent.
+func (c *Context) Lend(*Event) { c.drv.live.events.Add(-1) }
+
+// Regain ends [Context.Lend].
+func (c *Context) Regain(*Event) { c.drv.live.events.Add(1) }
+
 // OrderStreams makes work queued in then from now on wait for everything in
 // first. It does nothing and reports false if one of them is capturing. It may
 // create an event, and block where [Context.NewEvent] does.

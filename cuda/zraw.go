@@ -28,6 +28,13 @@ func (d *Driver) RawStreamWaitEvent(s uintptr, e uintptr, flags uint32) int32 {
 	return int32(d.api.CuStreamWaitEvent(driver.CUstream(s), driver.CUevent(e), uint32(flags)))
 }
 
+// RawStreamGetId is cuStreamGetId.
+func (d *Driver) RawStreamGetId(s uintptr, id *uint64) int32 {
+	v0, r := d.api.CuStreamGetId(driver.CUstream(s))
+	*id = uint64(v0)
+	return int32(r)
+}
+
 // RawStreamIsCapturing is cuStreamIsCapturing.
 func (d *Driver) RawStreamIsCapturing(s uintptr, out0 *int32) int32 {
 	v0, r := d.api.CuStreamIsCapturing(driver.CUstream(s))

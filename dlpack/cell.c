@@ -38,8 +38,6 @@ void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell
     count(c->kind, 1);
 }
 
-void cudago_cell_retain(cudago_cell *c) { atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed); }
-
 /* 1 if that was the last count. Release so that what this holder did is seen by whoever frees, acquire for the one that
  * frees. */
 static int drop(cudago_cell *c) {

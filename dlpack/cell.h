@@ -56,7 +56,7 @@ typedef struct cudago_cell {
 void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell *));
 
 /* The caller must hold a count already. */
-void cudago_cell_retain(cudago_cell *c);
+static inline void cudago_cell_retain(cudago_cell *c) { atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed); }
 
 /* Gives one count back. The last one pushes the cell on the drop stack, lock-free, and pokes if the stack was empty. */
 void cudago_cell_release(cudago_cell *c);

@@ -204,8 +204,8 @@ static void foreign_release(cudago_cell *c) {
     if (f->note) cudago_note_end(f->note);
     if (f->object) f->release(f->object);
     if (f->memory) f->release(f->memory);
-    cudago_dl_delete(f->versioned);
-    cudago_dl_delete_legacy(f->legacy);
+    if (f->versioned) cudago_dl_delete(f->versioned);
+    if (f->legacy) cudago_dl_delete_legacy(f->legacy);
     if (n_spare < SPARE) spare[n_spare++] = f;
     else free(f);
 }

@@ -44,7 +44,9 @@ import (
 // work there too, and their handle may mean several streams (the per-thread
 // default stream) or a stream that no longer exists. There each mark has its
 // own event, recorded right after the work by the thread that queued it, and
-// the marks complete one by one, oldest first: see [Line.Marked].
+// the marks complete one by one, oldest first: see [Line.Marked]. An owner may
+// instead record one event again behind each work, in the same stream, and let
+// the line have it when it looks: LineOptions.Latest.
 //
 // # Who records
 //
@@ -70,6 +72,7 @@ type Line struct {
 	kept      bool         // immutable; listed from NewLine until closed
 	reaper    *finalize.Reaper
 	onProven  func(uint64)
+	latest    func() (uint64, *cuda.Event)
 
 	// Queued is advanced by the thread that queues; the others only with mu held.
 	queued, proven, marked *atomic.Uint64
@@ -148,6 +151,11 @@ type LineOptions struct {
 	// OnProven is called when n more positions are known to have completed. It
 	// runs on any goroutine, with a lock held: it must not block or call back.
 	OnProven func(n uint64)
+	// Latest takes over the event that users of a shared stream have recorded
+	// behind all work up to pos: nil if there is none, or they are recording it
+	// now. It is of the context's pool, and may be nil if nobody has one. Called
+	// with a lock held, before the line looks at its marks: it must not block.
+	Latest func() (pos uint64, e *cuda.Event)
 	// Reaper waits on behalf of After and Close. Nil: the one that [Reaper]
 	// returns.
 	Reaper *finalize.Reaper
@@ -225,7 +233,7 @@ func LineOf(s *cuda.Stream) *Line {
 
 // newLine returns a line without events; with an error, an unusable one.
 func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
-	l := &Line{s: s, raw: s, reaper: o.Reaper, onProven: o.OnProven, queued: o.Queued, proven: o.Proven, marked: o.Marked}
+	l := &Line{s: s, raw: s, reaper: o.Reaper, onProven: o.OnProven, latest: o.Latest, queued: o.Queued, proven: o.Proven, marked: o.Marked}
 	for i, c := range []**atomic.Uint64{&l.queued, &l.proven, &l.marked} {
 		if *c == nil {
 			*c = &l.counters[i]

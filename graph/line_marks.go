@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 
 	"github.com/cudago/cudago/cuda"
@@ -87,6 +88,7 @@ type recorder func(*cuda.Stream, *cuda.Event) (bool, error)
 //
 // Preconditions: l.mu is held.
 func (l *Line) record(call recorder) (marked bool, err error) {
+	l.takeLatest()
 	if l.queued.Load() <= l.marked.Load() || l.closed {
 		return true, nil
 	}
@@ -159,11 +161,43 @@ func (l *Line) oldest(pos uint64) *slot {
 func (l *Line) Behind(pos uint64, e *cuda.Event) {
 	l.mu.Lock()
 	defer l.unlock()
-	if n := len(l.marks); l.closed || !l.Pending(pos) || n > 0 && l.marks[n-1].pos >= pos {
+	if n := len(l.marks); !l.shared && n > 0 && l.marks[n-1].pos >= pos {
+		pos = 0 // that one is in the same stream, and later
+	}
+	l.behind(pos, e)
+}
+
+// takeLatest makes a mark of the event that users of the stream have recorded.
+//
+// Preconditions: l.mu is held.
+func (l *Line) takeLatest() {
+	if l.latest == nil || l.closed || !l.Pending(l.queued.Load()) {
+		return
+	}
+	if pos, e := l.latest(); e != nil {
+		l.behind(pos, e)
+	}
+}
+
+// behind is Behind. The marks stay in the order of their positions: two may be in
+// different streams, so an earlier one is needed as well.
+//
+// Preconditions: l.mu is held.
+func (l *Line) behind(pos uint64, e *cuda.Event) {
+	if l.closed || !l.Pending(pos) {
 		l.context().PutEvent(e)
 		return
 	}
-	l.marks = append(l.marks, mark{pos: pos, event: e})
+	at := len(l.marks)
+	for at > 0 && l.marks[at-1].pos >= pos {
+		at--
+	}
+	if !l.shared {
+		l.marks = slices.Insert(l.marks, at, mark{pos: pos, event: e})
+	} else {
+		l.marks = slices.Insert(l.marks, at, mark{pos: pos})
+		l.fill(e, pos) // and those before it whose records failed
+	}
 	l.recount()
 }
 
@@ -310,6 +344,7 @@ func (l *Line) once(err error) error {
 //
 // Preconditions: relaxed capture mode; l.mu is held.
 func (l *Line) poll() error {
+	l.takeLatest()
 	for {
 		pos, event, ended := l.next()
 		if event == nil && !ended {

@@ -53,6 +53,7 @@ func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
 	defer leave()
 	l.used()
 	l.mu.Lock()
+	l.takeLatest()    // it may stand in another stream of this handle, and comes before
 	pos = l.Advance() // before the record: see Line
 	l.marks = append(l.marks, mark{pos: pos, thread: thread()})
 	recorded := false

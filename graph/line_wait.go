@@ -78,6 +78,7 @@ func (l *Line) Join(pos uint64, into *cuda.Stream) error {
 	l.used()
 	l.mu.Lock()
 	defer l.unlock()
+	l.takeLatest()
 	events, ok := l.covering(pos)
 	if !ok {
 		marked, err := l.record((*cuda.Stream).RecordUncaptured)

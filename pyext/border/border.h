@@ -201,8 +201,10 @@ static inline QUIET int cudago_is(PyObject *o, enum cudago_class k) {
     return Py_TYPE(o) == cudago_cls[k] || PyType_IsSubtype(Py_TYPE(o), cudago_base[k]);
 }
 void *cudago_alloc(enum cudago_class k);       /* a new, zeroed instance of the public class */
+/* A new instance of a type without subclasses in which the collector takes no part; only its head is set. */
+void *cudago_alloc_native(PyTypeObject *type, size_t size);
 void cudago_free(PyObject *self);              /* the end of every tp_dealloc */
-void cudago_free_native(PyObject *self);       /* that of types without subclasses, in which the collector takes no part */
+void cudago_free_native(PyObject *self);       /* that of what cudago_alloc_native made */
 int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
 /* Adds methods and attributes of a later room to a type of an earlier one. -1 with an exception. */
 int cudago_add_methods(enum cudago_class k, PyMethodDef *methods);
@@ -227,6 +229,18 @@ typedef struct {
 } cudago_keyword;
 int cudago_which(cudago_keyword *known, int n, PyObject *name); /* its index, or n if it is none of them */
 int cudago_names_stream(PyObject *names); /* is "stream" the only keyword argument? */
+/* The names that came with a call. They are a constant of the code that calls, so most are recognised as a whole. Only
+ * interned names are remembered: nothing of the caller's is kept alive but the tuple. */
+enum { CUDAGO_MOST_NAMES = 4,
+       CUDAGO_CALLERS = 4 };
+typedef struct {
+    PyObject *names; /* held; NULL: none yet */
+    int8_t n, which[CUDAGO_MOST_NAMES];
+} cudago_names;
+/* Puts the values where the names that are known belong, of which there are at most CUDAGO_MOST_NAMES. NULL, or the name
+ * that is none of them. seen is the call's own: cudago_names[CUDAGO_CALLERS]. */
+PyObject *cudago_read_names(cudago_names *seen, cudago_keyword *known, int n_known, PyObject *names, PyObject *const *values,
+                            PyObject **const *slots);
 /* A 32-bit int that is at least `least`; otherwise TypeError, or ValueError with the range. */
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out);
 

@@ -11,6 +11,12 @@ PyTypeObject *cudago_base[CLS_COUNT], *cudago_cls[CLS_COUNT];
 /* What is in the tp_alloc slot of all of these types. */
 void *cudago_alloc(enum cudago_class k) { return PyType_GenericAlloc(cudago_cls[k], 0); }
 
+/* What PyType_GenericAlloc does for them, without clearing what is set anyway. */
+void *cudago_alloc_native(PyTypeObject *type, size_t size) {
+    PyObject *o = PyObject_Malloc(size);
+    return o ? PyObject_Init(o, type) : PyErr_NoMemory();
+}
+
 void cudago_free(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
@@ -67,11 +73,47 @@ int cudago_which(cudago_keyword *known, int n, PyObject *name) {
     return n;
 }
 
+static cudago_names *seen_at(cudago_names *seen, const PyObject *names) { return &seen[(uintptr_t)names / 16 % CUDAGO_CALLERS]; }
+
+static void remember(cudago_names *at, const cudago_names *read) {
+    PyObject *old = at->names;
+    *at = *read;
+    Py_INCREF(at->names);
+    Py_XDECREF(old);
+}
+
+PyObject *cudago_read_names(cudago_names *seen, cudago_keyword *known, int n_known, PyObject *names, PyObject *const *values,
+                            PyObject **const *slots) {
+    cudago_names *at = seen_at(seen, names), read = {.names = names};
+    if (!names) return NULL;
+    if (at->names == names) {
+        for (int i = 0; i < at->n; i++) *slots[at->which[i]] = values[i];
+        return NULL;
+    }
+    int interned = 1;
+    for (Py_ssize_t i = 0, n = PyTuple_Size(names); i < n; i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        int k = cudago_which(known, n_known, name);
+        if (k == n_known) return name;
+        *slots[k] = values[i];
+        interned &= known[k].interned == name && read.n < CUDAGO_MOST_NAMES;
+        if (interned) read.which[read.n++] = (int8_t)k;
+    }
+    if (interned) remember(at, &read);
+    return NULL;
+}
+
 int cudago_names_stream(PyObject *names) {
     static cudago_keyword stream = {"stream", NULL};
-    if (!names || PyTuple_Size(names) != 1) return 0;
+    static cudago_names seen[CUDAGO_CALLERS];
+    if (!names) return 0;
+    cudago_names *at = seen_at(seen, names);
+    if (at->names == names) return 1;
+    if (PyTuple_Size(names) != 1) return 0;
     PyObject *name = PyTuple_GetItem(names, 0);
-    return name == stream.interned || !cudago_which(&stream, 1, name);
+    if (cudago_which(&stream, 1, name)) return 0;
+    if (stream.interned == name) remember(at, &(cudago_names){.names = names, .n = 1});
+    return 1;
 }
 
 int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name) {

@@ -16,6 +16,7 @@ typedef struct {
     CUresult (*cuCtxPushCurrent)(CUcontext);
     CUresult (*cuCtxPopCurrent)(CUcontext *);
     CUresult (*cuStreamWaitEvent)(CUstream, CUevent, unsigned);
+    CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
     CUresult (*cuStreamIsCapturing)(CUstream, CUstreamCaptureStatus *);
     CUresult (*cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *);
     CUresult (*cuEventRecord)(CUevent, CUstream);
@@ -37,6 +38,7 @@ typedef struct {
     X(cuCtxPushCurrent, cudagoRawCtxPushCurrent) \
     X(cuCtxPopCurrent, cudagoRawCtxPopCurrent) \
     X(cuStreamWaitEvent, cudagoRawStreamWaitEvent) \
+    X(cuStreamGetId, cudagoRawStreamGetId) \
     X(cuStreamIsCapturing, cudagoRawStreamIsCapturing) \
     X(cuThreadExchangeStreamCaptureMode, cudagoRawThreadExchangeStreamCaptureMode) \
     X(cuEventRecord, cudagoRawEventRecord) \

@@ -33,6 +33,12 @@ func cudagoRawStreamWaitEvent(s C.CUstream, e C.CUevent, flags C.uint) (result C
 	return C.CUresult(Driver.Load().RawStreamWaitEvent(uintptr(s), uintptr(e), uint32(flags)))
 }
 
+//export cudagoRawStreamGetId
+func cudagoRawStreamGetId(s C.CUstream, id *C.ulonglong) (result C.CUresult) {
+	defer recoverRaw(&result)
+	return C.CUresult(Driver.Load().RawStreamGetId(uintptr(s), (*uint64)(unsafe.Pointer(id))))
+}
+
 //export cudagoRawStreamIsCapturing
 func cudagoRawStreamIsCapturing(s C.CUstream, out0 *C.CUstreamCaptureStatus) (result C.CUresult) {
 	defer recoverRaw(&result)

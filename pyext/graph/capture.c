@@ -113,8 +113,12 @@ static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s) return -1;
     if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn) || cudagoContextWaited()) return CUDAGO_AGAIN;
-    cudago_stream_retain(s); /* the with block may close its stream, and must still be able to end the capture */
     atomic_fetch_add(&cudago_captures_open, 1);
+    if (!cudago_covers_over()) {
+        atomic_fetch_sub(&cudago_captures_open, 1);
+        return CUDAGO_AGAIN;
+    }
+    cudago_stream_retain(s); /* the with block may close its stream, and must still be able to end the capture */
     cudago_status st = {0};
     self->capture = cudagoCaptureBegin(s->id, self->mode, &st);
     return begun(self, s, &st);

@@ -34,12 +34,15 @@
 #undef Py_RETURN_FALSE
 #undef Py_RETURN_NOTIMPLEMENTED
 
-/* Py_IncRef and Py_DecRef accept NULL. */
+/* Py_IncRef and Py_DecRef accept NULL, but a test costs less than a call. */
 #define Py_INCREF(o) Py_IncRef((PyObject *)(o))
 #define Py_DECREF(o) Py_DecRef((PyObject *)(o))
 #define Py_XINCREF(o) Py_IncRef((PyObject *)(o))
-#define Py_XDECREF(o) Py_DecRef((PyObject *)(o))
+#define Py_XDECREF(o) cudago_xdecref((PyObject *)(o))
 
+static inline void cudago_xdecref(PyObject *o) {
+    if (o) Py_DecRef(o);
+}
 static inline PyObject *cudago_new_ref(PyObject *o) {
     Py_IncRef(o);
     return o;

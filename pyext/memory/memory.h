@@ -99,6 +99,7 @@ typedef struct {
     cudago_pool *held;     /* NULL if the memory is of no pool of ours */
     int32_t home;          /* of CUDAGO_CELL_POOLED: the device whose reset would unmap it */
     uint64_t ordered, settled; /* marks of its stream up to which the legacy default stream and the host come after it */
+    uint64_t awaited;      /* what its stream said of that when the memory was allocated: see cudago_stream_done */
 } cudago_pool_cell;
 
 /* A cudago_pool_cell of CUDAGO_CELL_PINNED or CUDAGO_CELL_MANAGED: memory of a pool that the host can read. Host memory of

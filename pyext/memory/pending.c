@@ -49,6 +49,11 @@ static QUIET void forget(pendings *list) {
 
 static QUIET int32_t cell_device(const cudago_cell *cell) { return ((const cudago_go_cell *)cell)->device; }
 
+/* Is no work known to use the cell but what is in its own stream? So it is with most. */
+static QUIET int used_at_home(const cudago_cell *cell) {
+    return cell->kind == CUDAGO_CELL_POOL && !((const cudago_pool_cell *)cell)->uses.n && !(cell->flags & CUDAGO_CELL_IN_GRAPH);
+}
+
 static QUIET int pending_on(const cudago_cell *cell, pendings *list) {
     int r = 0;
     *list = (pendings){0};
@@ -80,12 +85,12 @@ static QUIET int may_wait(cudago_stream *own) {
 }
 
 /* The host waits for everything on the memory's own stream, since others may have queued work there through its
- * handle, unless it has done so already. Nobody else's mark says so: the allocation itself has no position. */
+ * handle, unless it has done so already. A position does not say so: the allocation itself has none. */
 static int host_after_own(cudago_pool_cell *c) {
     cudago_stream *own = c->stream;
     uint64_t mark = cudago_stream_mark(own);
     if (may_wait(own)) return -1;
-    if (mark && mark == c->settled) return 0;
+    if ((mark && mark == c->settled) || cudago_stream_done(own, mark, c->awaited)) return 0;
     if (cudago_wait_stream(own)) return -1;
     c->settled = mark;
     return 0;
@@ -132,7 +137,7 @@ static int consumer_after_own(cudago_pool_cell *c, uintptr_t consumer) {
     uint64_t mark = cudago_stream_mark(own);
     if (consumer == own->h) return 0;
     if (may_wait(own)) return -1;
-    if (mark && consumer == LEGACY && mark == c->ordered) return 0;
+    if ((mark && consumer == LEGACY && mark == c->ordered) || cudago_stream_done(own, mark, c->awaited)) return 0;
     if (cudago_order(own->device, own->h, consumer)) return -1;
     if (consumer == LEGACY) c->ordered = mark;
     return 0;
@@ -141,6 +146,7 @@ static int consumer_after_own(cudago_pool_cell *c, uintptr_t consumer) {
 /* The caller holds the cell, and so its stream. */
 static int order_consumer(cudago_cell *cell, uintptr_t ctx, uintptr_t consumer) {
     if (cudago_cell_has_stream(cell) && consumer_after_own((cudago_pool_cell *)cell, consumer)) return -1;
+    if (used_at_home(cell)) return 0;
     pendings list;
     if (pending_on(cell, &list)) return -1;
     int r = join_all(&list, ctx, consumer);

@@ -8,7 +8,7 @@
  * As in C, one past the end is a valid pointer. Immutable. */
 
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset) {
-    PointerObject *self = cudago_alloc(CLS_POINTER);
+    PointerObject *self = cudago_alloc_native(cudago_base[CLS_POINTER], sizeof *self);
     if (!self) return NULL;
     self->buffer = NEW_REF(buffer);
     self->offset = offset;
@@ -21,10 +21,10 @@ static QUIET uint64_t address(PointerObject *self) { return base(self)->ptr + (u
 static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
     CUDAGO_ENTER(NULL);
     cudago_span b;
-    int overflow;
-    PyObject *number = PyLong_Check(by) ? NULL : PyNumber_Index(by); /* NULL: it is one */
-    long long d = number || PyLong_Check(by) ? PyLong_AsLongLongAndOverflow(number ? number : by, &overflow) : -1;
-    Py_XDECREF(number);
+    int overflow = 0;
+    PyObject *number = PyLong_CheckExact(by) ? by : PyNumber_Index(by);
+    long long d = number ? PyLong_AsLongLongAndOverflow(number, &overflow) : -1;
+    if (number != by) Py_XDECREF(number);
     if ((d == -1 && PyErr_Occurred()) || cudago_buffer_now(base(self), &b)) return NULL;
     int64_t to;
     if (overflow || __builtin_mul_overflow((int64_t)d, (int64_t)sign, &to) ||
@@ -37,7 +37,7 @@ static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
 }
 
 static PyObject *pointer_add(PyObject *a, PyObject *b) {
-    if (PyLong_Check(b)) return moved((PointerObject *)a, b, 1); /* then a is the Pointer */
+    if (PyLong_CheckExact(b)) return moved((PointerObject *)a, b, 1); /* then a is the Pointer */
     if (cudago_is(b, CLS_POINTER)) {
         PyObject *t = a;
         a = b;
@@ -97,7 +97,7 @@ static QUIET PyObject *pointer_repr(PointerObject *self) {
 }
 
 static void pointer_dealloc(PointerObject *self) {
-    Py_XDECREF(self->buffer);
+    Py_DECREF(self->buffer);
     cudago_free_native((PyObject *)self);
 }
 

@@ -15,6 +15,7 @@ QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, in
     c->cell.size = size;
     c->cell.class = cudago_exports_class(device);
     c->stream = s;
+    c->awaited = s->awaited;
     cudago_stream_retain(s);
     if (visible) { /* to everybody else the simulated device's memory is host memory */
         c->cell.host = size ? cudagoHostAddress(device, ptr) : 0;

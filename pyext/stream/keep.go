@@ -73,7 +73,7 @@ func (t *Timeline) prepareEvent() error {
 	return err
 }
 
-// covers are the events of open batches, which C records.
+// covers are the events of open batches and of covers, which C records.
 var covers struct {
 	mu sync.Mutex
 	by map[uintptr]*cuda.Event // guarded by mu
@@ -92,6 +92,11 @@ func cudagoKeepEvent(id C.uint64_t) C.uintptr_t {
 	if err != nil || e == nil {
 		return 0
 	}
+	return lent(e)
+}
+
+// lent notes an event that C has the handle of, until takeCover.
+func lent(e *cuda.Event) C.uintptr_t {
 	covers.mu.Lock()
 	defer covers.mu.Unlock()
 	if covers.by == nil {

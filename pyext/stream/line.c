@@ -91,7 +91,7 @@ void cudago_apart_end(void) { atomic_store(&apart, 0); }
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
     cudago_stream *s = l->s;
     uint64_t position = 0;
-    if (!result && s->foreign) position = cudagoLineMarked(s->id);
+    if (!result && s->foreign) position = cudago_covered_work(s);
     cudago_away_end();
     PyEval_RestoreThread(l->thread);
     if (!result && !s->foreign) position = cudago_queued(s);
@@ -140,7 +140,9 @@ int cudago_wait_stream(cudago_stream *s) {
     wait_on here = {s, PyThread_get_thread_ident(), now_ms(), waits};
     cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     waits = &here;
+    uint64_t mark = cudago_stream_mark(s), number = ++s->awaited;
     int r = cudago_wait(WAIT_STREAM, s->id);
+    if (!r && mark && number > s->done) s->done = number, s->done_mark = mark;
     wait_on **at = &waits;
     while (*at != &here) at = &(*at)->next;
     *at = here.next;

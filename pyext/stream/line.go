@@ -34,7 +34,9 @@ var Lines = border.NewTable[*Timeline]("stream")
 // newLine makes the line of s with the counters of b.
 func newLine(s *cuda.Stream, b *C.cudago_stream) (*graph.Line, error) {
 	o := graph.LineOptions{Queued: counter(&b.clock.queued), Proven: counter(&b.clock.proven), Marked: counter(&b.clock.marked), Reaper: border.Reaper}
-	if b.foreign == 0 { // the launch budget is for streams of ours
+	if b.foreign != 0 {
+		o.Latest = (&Timeline{block: b}).latest
+	} else { // the launch budget is for streams of ours
 		o.OnProven = func(n uint64) { provenTotal.Add(int64(n)) }
 	}
 	return graph.NewLine(s, o)

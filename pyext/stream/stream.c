@@ -56,22 +56,15 @@ QUIET void cudago_stream_retain(cudago_stream *s) { atomic_fetch_add_explicit(&s
 /* The last reference hands the block back to Go, whose reaper destroys the stream once all its work is known to have
  * ended: cuStreamDestroy can wait for another thread's full launch queue and so must not run with the GIL held. */
 QUIET void cudago_stream_release(cudago_stream *s) {
-    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1 && !cudago_forked) cudagoStreamRelease(s->id);
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1 || cudago_forked) return;
+    cudago_stream *end = s->owner ? s : cudago_idle_keep(s);
+    if (end) cudagoStreamRelease(end->id);
 }
 
 /* --- the type ------------------------------------------------------------------------------------------------ */
 
 int cudago_raise_no_stream(const cudago_stream *s) {
     return s ? cudago_raise_lost("stream", s->device) : cudago_raise_closed("stream");
-}
-
-StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep) {
-    if (cudago_is(o, CLS_STREAM)) return (StreamObject *)o;
-    PyObject *face = PyImport_ImportModule("cudago._stream.stream");
-    PyObject *wrapped = face ? PyObject_CallMethod(face, "_foreign", "O", o) : NULL;
-    Py_XDECREF(face);
-    if (wrapped && (cudago_expect(wrapped, CLS_STREAM, "stream") || cudago_stall_wait())) Py_CLEAR(wrapped);
-    return (StreamObject *)(*keep = wrapped);
 }
 
 PyObject *cudago_stream_object(cudago_stream *s, uint32_t generation, cudago_status *st, PyObject *owner) {
@@ -120,25 +113,6 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
     s = cudagoStreamNew(ordinal, priority, blocking, &st);
     Py_END_ALLOW_THREADS
     return cudago_stream_object(s, generation, &st, Py_None);
-}
-
-/* _stream_wrap(device, handle, owner): another library's stream, which owner keeps alive. Handle 0 or 1 is the legacy
- * default stream, 2 the per-thread one. Does not ask the driver about the handle. */
-PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n) {
-    (void)module;
-    CUDAGO_ENTER(NULL);
-    if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    uint64_t h = PyLong_AsUnsignedLongLong(args[1]);
-    if (h == (uint64_t)-1 && PyErr_Occurred()) return NULL;
-    cudago_status st = {0};
-    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
-    uint32_t generation;
-    cudago_stream *s;
-    if (cudago_device_ready(ordinal, &generation)) return NULL;
-    Py_BEGIN_ALLOW_THREADS /* an event for its marks, as above */
-    s = cudagoStreamWrap(ordinal, h, &st);
-    Py_END_ALLOW_THREADS
-    return cudago_stream_object(s, generation, &st, args[2]);
 }
 
 /* The block stays: memory is freed on it, and executables were launched on it. */

@@ -122,9 +122,6 @@ func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status)
 		}
 		s := c.WrapStream(uintptr(handle))
 		if !s.IsDefault() {
-			if b = takeIdle(c, uintptr(handle)); b != nil {
-				return nil
-			}
 			b, err = newStreamBlock(s, ordinal)
 			return err
 		}
@@ -175,31 +172,27 @@ func knownDefault(s *cuda.Stream, made *C.cudago_stream) *C.cudago_stream {
 func Open() int {
 	defaults.Lock()
 	defer defaults.Unlock()
-	idle.Lock()
-	defer idle.Unlock()
-	return Streams.Len() - len(defaults.by) - len(idle.blocks)
+	return Streams.Len() - len(defaults.by) - int(C.cudago_idle_count())
 }
 
 // cudagoStreamRelease takes over the last reference to a stream's block. Nobody
 // can queue work on the stream any more: once all its work has ended the reaper
 // destroys it, and a drain frees the block. Of another library's stream the block
-// may be taken up again: see idle. It needs the GIL.
+// may be taken up again: see idle.c. It needs the GIL.
 //
 //export cudagoStreamRelease
 func cudagoStreamRelease(id C.uint64_t) {
-	s, err := Streams.Get(uint64(id))
-	if err != nil {
-		return
-	}
 	l, err := Lines.Get(uint64(id))
 	if err != nil {
 		return
 	}
-	if owner := l.block.owner; owner != nil { // its end runs Python
-		l.block.owner = nil
+	b := l.block
+	if owner := b.owner; owner != nil { // its end runs Python
+		b.owner = nil
 		border.Drops.Put(uintptr(unsafe.Pointer(owner)))
+		b = C.cudago_idle_keep(b)
 	}
-	if b := keepIdle(s, l.block); b != nil {
+	if b != nil {
 		endBlock(uint64(b.id))
 	}
 }
@@ -219,6 +212,7 @@ func endBlock(id uint64) {
 		if refs, _ := l.takeBatch(); refs != nil { // nobody adds any more, and all work has ended
 			border.Drops.Put(refs...)
 		}
+		l.dropCover()
 		err := s.Close()
 		C.cudago_stream_ended(l.block)
 		return err
@@ -282,6 +276,7 @@ func cudagoStreamPriority(id C.uint64_t, st *C.cudago_status) (priority C.int32_
 //
 //export cudagoDefaultStreamsForget
 func cudagoDefaultStreamsForget(ordinal C.int32_t) {
+	C.cudago_defaults_forget(ordinal)
 	defaults.Lock()
 	var lost []*C.cudago_stream
 	for s, b := range defaults.by {
@@ -294,5 +289,7 @@ func cudagoDefaultStreamsForget(ordinal C.int32_t) {
 	for _, b := range lost {
 		C.cudago_stream_release(b)
 	}
-	forgetIdle(ordinal)
+	for b := C.cudago_idle_of(ordinal); b != nil; b = C.cudago_idle_of(ordinal) {
+		endBlock(uint64(b.id))
+	}
 }

@@ -58,6 +58,13 @@ typedef struct {
     uintptr_t refs[];
 } cudago_batch;
 
+/* An event behind the latest work in a stream that others use too: cover.c. */
+typedef struct {
+    uintptr_t event;  /* CUevent */
+    uint64_t covered; /* the work up to here is before it; 0: it has not been recorded */
+    uint64_t number;  /* of the stream that it stands in */
+} cudago_cover;
+
 typedef struct cudago_stream {
     uint64_t id;               /* Go's handle */
     uintptr_t h;               /* CUstream */
@@ -65,6 +72,8 @@ typedef struct cudago_stream {
     cudago_clock *clock;
     uint64_t graphs;           /* position of the latest launch of a graph */
     uint64_t waits;            /* made in the stream for others' work, which has no position: see cudago_stream_mark */
+    uint64_t awaited;          /* how often somebody has begun to wait for all that is in the stream */
+    uint64_t done, done_mark;  /* the latest of those waits that is over, and the stream's mark when it began */
     int32_t device;
     uint32_t generation;
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
@@ -72,6 +81,7 @@ typedef struct cudago_stream {
     uint32_t inside;           /* calls in the driver with it that released the GIL: no capture begins meanwhile */
     int32_t unmarked;          /* it keeps something, and an event is to be recorded behind that without the GIL */
     _Atomic(cudago_batch *) kept; /* the open batch, or NULL: also while a thread adds to it */
+    _Atomic(cudago_cover *) cover; /* of a foreign stream, or NULL: also while a thread records it */
     _Atomic int32_t watched;   /* the reaper looks after the open batch */
     _Atomic int32_t ended;     /* Go is done with it: cudago_streams_sweep frees it */
     _Atomic int64_t refs;      /* the Python object, allocations, calls under way */
@@ -85,6 +95,11 @@ static inline QUIET int cudago_stream_lost(const cudago_stream *s) { return cuda
 static inline QUIET uint64_t cudago_stream_mark(const cudago_stream *s) {
     if (s->foreign || s->clock->exposed || s->inside) return 0;
     return atomic_load_explicit(&s->clock->queued, memory_order_relaxed) + s->waits + 1;
+}
+/* What a thread was given in the stream after so many waits had begun, as memory is, which has no position: has all that
+ * was in the stream up to the mark, and that too, ended in a wait? */
+static inline QUIET int cudago_stream_done(const cudago_stream *s, uint64_t mark, uint64_t awaited) {
+    return mark && mark == s->done_mark && s->done > awaited;
 }
 QUIET void cudago_stream_retain(cudago_stream *s);
 QUIET void cudago_stream_release(cudago_stream *s); /* GIL */
@@ -109,6 +124,14 @@ StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep);
 
 /* The object over a block that Go has made, or Go's error. */
 PyObject *cudago_stream_object(cudago_stream *s, uint32_t generation, cudago_status *st, PyObject *owner);
+
+/* Blocks of other libraries' streams that nobody holds: idle.c. */
+/* Takes over a block without a holder. Returns the one that is to end: this one, if it cannot stay, the oldest, or NULL. */
+QUIET cudago_stream *cudago_idle_keep(cudago_stream *s);
+QUIET cudago_stream *cudago_idle_take(int32_t device, uintptr_t handle); /* with a reference for the caller, or NULL */
+QUIET cudago_stream *cudago_idle_of(int32_t device);                     /* any of the device's, which is no longer idle; or NULL */
+int cudago_idle_count(void);                                             /* any thread */
+QUIET void cudago_defaults_forget(int32_t device); /* its default streams have new blocks from now on */
 
 int cudago_priority(PyObject *o, int32_t *priority); /* -1 with an exception */
 
@@ -201,6 +224,13 @@ void cudago_away_begin(void);
 void cudago_away_end(void);
 int cudago_apart_begin(void);
 void cudago_apart_end(void);
+
+/* The position of work that this thread has just put into a foreign stream, which it marks: cover.c. Without the GIL. */
+uint64_t cudago_covered_work(cudago_stream *s);
+cudago_cover cudago_cover_take(cudago_stream *s); /* now the caller's; event 0: none. Any thread */
+QUIET int cudago_is_covered(cudago_stream *s);
+/* Before a capture begins, which is counted in cudago_captures_open already: 0 if a thread still records a cover. */
+QUIET int cudago_covers_over(void);
 
 /* Goes around a driver call that releases the GIL. The caller must hold what the call uses and use it through locals
  * only: the wrappers may be closed meanwhile. On a foreign stream the end of the call makes a mark, on the same

@@ -11,8 +11,12 @@ PyTypeObject *cudago_tensor_type;
 
 QUIET TensorObject *cudago_tensor_alloc(int ndim) {
     /* Not from a list of used ones: tracemalloc would not know where such an object was made, and cu.debug.leaks say so. */
-    TensorObject *t = (TensorObject *)PyType_GenericAlloc(cudago_tensor_type, 0);
+    TensorObject *t = cudago_alloc_native(cudago_tensor_type, sizeof *t);
     if (!t) return NULL;
+    t->weak = NULL;
+    t->cell = t->theirs = NULL;
+    t->exports = 0;
+    t->origin = ORIGIN_CUDAGO;
     t->ndim = ndim;
     t->shape = t->small;
     if (ndim > CUDAGO_SMALL_NDIM) {

@@ -17,15 +17,12 @@ static int given(PyObject *o) { return o && o != Py_None; }
 
 static int read_wish(PyObject *const *args, Py_ssize_t n, PyObject *names, wish *w) {
     static cudago_keyword known[] = {{"stream", NULL}, {"max_version", NULL}, {"dl_device", NULL}, {"copy", NULL}};
+    static cudago_names seen[CUDAGO_CALLERS];
     PyObject **slots[] = {&w->stream, &w->max_version, &w->dl_device, &w->copy};
     if (n) return PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only"), -1;
-    for (Py_ssize_t i = 0, m = names ? PyTuple_Size(names) : 0; i < m; i++) {
-        PyObject *name = PyTuple_GetItem(names, i);
-        int k = cudago_which(known, 4, name);
-        if (k == 4) return PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected argument %R", name), -1;
-        *slots[k] = args[i];
-    }
-    return 0;
+    PyObject *unknown = cudago_read_names(seen, known, 4, names, args, slots);
+    if (!unknown) return 0;
+    return PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected argument %R", unknown), -1;
 }
 
 /* Two small integers from a tuple. */
@@ -38,6 +35,23 @@ static int read_pair(PyObject *o, const char *name, long *a, long *b) {
     }
     PyErr_Format(PyExc_TypeError, "%s must be a tuple of two ints, got %R", name, o);
     return -1;
+}
+
+/* Does the consumer know of versioned capsules? It asks with a constant of its code, so the tuple is remembered: if it has
+ * two ints and nothing else, it says the same again. */
+static int read_version(PyObject *o, int *versioned) {
+    static PyObject *seen; /* held */
+    static int seen_versioned;
+    long version[2];
+    if (o == seen) return *versioned = seen_versioned, 0;
+    if (read_pair(o, "max_version", &version[0], &version[1])) return -1;
+    *versioned = version[0] >= 1;
+    if (!PyTuple_CheckExact(o) || !PyLong_CheckExact(PyTuple_GetItem(o, 0)) || !PyLong_CheckExact(PyTuple_GetItem(o, 1))) return 0;
+    PyObject *old = seen;
+    seen = NEW_REF(o);
+    seen_versioned = *versioned;
+    Py_XDECREF(old);
+    return 0;
 }
 
 /* --- what is exported, and as what ------------------------------------------------------------------------------------ */
@@ -91,13 +105,15 @@ static int order(cudago_cell *cell, const DLTensor *d, const long long *stream) 
 
 /* --- capsules ----------------------------------------------------------------------------------------------------------- */
 
-/* A consumer renames the capsule and then owns the tensor. No error is saved here: nothing below can set one. */
-static void capsule_versioned_gone(PyObject *capsule) {
-    if (PyCapsule_IsValid(capsule, versioned_name)) cudago_dl_delete(PyCapsule_GetPointer(capsule, versioned_name));
+/* What a capsule still owns. A consumer renames the capsule and then owns the tensor. One that nobody took has the very
+ * name that it was given, which spares a comparison of the text. */
+static void *owned(PyObject *capsule, const char *name) {
+    const char *now = PyCapsule_GetName(capsule);
+    return now == name || PyCapsule_IsValid(capsule, name) ? PyCapsule_GetPointer(capsule, now) : NULL;
 }
-static void capsule_legacy_gone(PyObject *capsule) {
-    if (PyCapsule_IsValid(capsule, legacy_name)) cudago_dl_delete_legacy(PyCapsule_GetPointer(capsule, legacy_name));
-}
+/* No error is saved here: nothing below can set one. */
+static void capsule_versioned_gone(PyObject *capsule) { cudago_dl_delete(owned(capsule, versioned_name)); }
+static void capsule_legacy_gone(PyObject *capsule) { cudago_dl_delete_legacy(owned(capsule, legacy_name)); }
 
 /* These take over the caller's count of cell, also when they fail. */
 static PyObject *capsule_versioned(const DLTensor *d, cudago_cell *cell, uint64_t flags) {
@@ -165,10 +181,8 @@ static PyObject *export_copy(TensorObject *t, cudago_cell *cell, int to_host, in
 }
 
 static int evaluate(const wish *w, cudago_dlpack_request *r) {
-    long version[2] = {0, 0};
     *r = (cudago_dlpack_request){.copy = -1, .on_device = given(w->dl_device), .has_stream = given(w->stream)};
-    if (given(w->max_version) && read_pair(w->max_version, "max_version", &version[0], &version[1])) return -1;
-    r->versioned = version[0] >= 1;
+    if (given(w->max_version) && read_version(w->max_version, &r->versioned)) return -1;
     if (given(w->copy)) {
         if (!PyBool_Check(w->copy)) return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", w->copy), -1;
         r->copy = w->copy == Py_True;

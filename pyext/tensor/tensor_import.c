@@ -332,15 +332,12 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     (void)module;
     CUDAGO_ENTER(NULL);
     static cudago_keyword known[] = {{"stream", NULL}, {"copy", NULL}, {"device", NULL}};
+    static cudago_names seen[CUDAGO_CALLERS];
     PyObject *stream = Py_None, *copy = Py_None, *device = Py_None, **slots[] = {&stream, &copy, &device};
     intptr_t number;
     if (n != 1) return PyErr_Format(PyExc_TypeError, "from_dlpack(obj, *, stream=None, device=None, copy=None) takes one object, got %zd", n), NULL;
-    for (Py_ssize_t i = 0, m = names ? PyTuple_Size(names) : 0; i < m; i++) {
-        PyObject *name = PyTuple_GetItem(names, i);
-        int k = cudago_which(known, 3, name);
-        if (k == 3) return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", name), NULL;
-        *slots[k] = args[1 + i];
-    }
+    PyObject *unknown = cudago_read_names(seen, known, 3, names, args + 1, slots);
+    if (unknown) return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", unknown), NULL;
     if (copy != Py_None && !PyBool_Check(copy))
         return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", copy), NULL;
     cudago_stream *held = NULL;

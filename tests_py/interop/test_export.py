@@ -144,6 +144,49 @@ def test_what_a_consumer_must_not_ask(host, keywords, error, match):
         host.__dlpack__(**keywords)
 
 
+def test_keywords_in_any_order_and_from_anywhere(host, opened):
+    """Names that were seen before are recognised as a whole; others are read one by one."""
+
+    class Name(str):
+        __slots__ = ()
+
+    def copied(capsule):
+        seen = opened(capsule)
+        return bool(seen.managed.flags & IS_COPIED)
+
+    for _ in range(3):
+        assert copied(host.__dlpack__(max_version=(1, 0), copy=True))
+        assert not copied(host.__dlpack__(copy=False, max_version=(1, 0)))
+        for words in ({"copy": True, "max_version": (1, 0)}, {"max_version": (1, 0), "copy": True}):
+            made = {Name(name): value for name, value in words.items()}
+            assert copied(host.__dlpack__(**made))
+        with pytest.raises(TypeError, match="unexpected argument 'size'"):
+            host.__dlpack__(copy=True, size=3)
+        with pytest.raises(TypeError, match="unexpected argument 'size'"):
+            cu.from_dlpack(host, copy=True, size=3)
+
+
+def test_a_version_may_be_any_two_ints(host, opened):
+    class One(int):
+        pass
+
+    class Pair(tuple):
+        __slots__ = ()
+
+    for version, name in (
+        ((1, 0), "dltensor_versioned"),
+        ((0, 8), "dltensor"),
+        ((One(1), 0), "dltensor_versioned"),
+        (Pair((One(0), 0)), "dltensor"),
+        (Pair((2, 0)), "dltensor_versioned"),
+    ):
+        for _ in range(2):
+            assert name in repr(host.__dlpack__(max_version=version)).split('"')
+            assert "dltensor" in repr(host.__dlpack__(max_version=None)).split('"')
+    with pytest.raises(TypeError, match="max_version"):
+        host.__dlpack__(max_version=(1, "0"))
+
+
 def test_what_a_consumer_may_ask(host, opened):
     assert host.__dlpack_device__() == (CPU, 0)
     for keywords in (

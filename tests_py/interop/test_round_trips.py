@@ -319,6 +319,33 @@ def test_every_export_comes_after_what_was_queued_before_it(device, stream):
         assert look() == value + 20
 
 
+def test_a_wait_for_the_stream_counts_until_more_is_queued(device, stream):
+    """What somebody has waited for is not waited for again; what came later is."""
+    old, look = cu.zeros(4, "i4", stream=stream), None
+    if old.__dlpack_device__()[0] == 2:
+        torch = pytest.importorskip("torch")
+        look = lambda t: int(torch.from_dlpack(t)[0])  # noqa: E731
+    else:
+        look = lambda t: int(np.from_dlpack(t)[0])  # noqa: E731
+    other = device.create_stream()
+    spin, config = cu.ObjectCode.from_ptx(SPIN)["spin"], cu.LaunchConfig(grid=1, block=1)
+    for value in range(1, 5):
+        cu.launch(stream, config, spin, old, value)
+        stream.sync()
+        assert look(old) == value
+        cu.launch(stream, config, spin, old, value + 10)
+        assert look(old) == value + 10
+        new = cu.empty(4, "i4", stream=stream)  # allocated after the wait
+        cu.launch(stream, config, spin, new, value)
+        assert look(new) == value
+        stream.sync()
+        cu.launch(other, config, spin, new, value + 10)
+        assert look(new) == value + 10
+        cu.launch(other, config, spin, old.handle, value + 20)  # cudago does not know of what
+        stream.wait(other.record())
+        assert look(old) == value + 20
+
+
 # --- from_dlpack(device=) -------------------------------------------------------------------------
 
 

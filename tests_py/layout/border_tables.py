@@ -110,7 +110,7 @@ CLEARED = {
 # QUIET function:what it calls: why that does not break the rule.
 QUIET_CALLS: dict[str, str] = {
     "add:cudago_drop_references": "the batch has the same references, so none of them is the last",
-    "cudago_tensor_alloc:PyType_GenericAlloc": "of a type that takes no part in garbage collection",
+    "cudago_tensor_alloc:cudago_alloc_native": "of a type that takes no part in garbage collection",
     "cudago_owned_change:PyTuple_SetItem": "what it replaces is counted, and so is dropped later",
 }
 
@@ -178,7 +178,8 @@ WITH_GIL: dict[str, str] = {
     "stream/keep.c:mark_exposed": ALONE,
     "stream/keep.c:cover": ALONE,
     "stream/line.c:prove_now": "only while no thread that a callback holds up is in the driver",
-    "stream/line.c:cudago_gil_back": "takes the GIL back, after that call",
+    "stream/cover.c:record": "its callers are in cudago_gil_back, which takes the GIL back later",
+    "stream/cover.c:cudago_covered_work": "its caller, cudago_gil_back, takes the GIL back later",
     "stream/uses.c:join": "its callers have released the GIL if a callback is alive",
     "graph/exec.c:end": ALONE,
 }
