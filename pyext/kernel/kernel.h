@@ -237,6 +237,8 @@ int cudago_pack_operands(cudago_packing *p); /* own.c: makes own; runs Python. -
 PyObject *cudago_pack_recorded(cudago_packing *p, int index); /* then: what the record has of an argument, a new reference */
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */
 QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
+/* The Operand whose memory is lost by now, although it was not when the packing was made; NULL: none is. Raises nothing. */
+QUIET const OperandObject *cudago_pack_lost(const cudago_packing *p);
 void cudago_pack_free(cudago_packing *p);
 /* A configuration, as the driver reads it; its attributes stay where a points to. Needs no GIL: nothing changes o. */
 enum { CUDAGO_MAX_ATTRIBUTES = 4 };
