@@ -95,7 +95,13 @@ const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_m
 
 /* --- begin and end ------------------------------------------------------------------------------------------------------ */
 
-static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
+typedef struct {
+    GraphObject *graph;
+    StreamObject *stream;
+    cudago_status st; /* why it was refused, unless the stream is closed */
+} beginning;
+
+static QUIET int begun(GraphObject *self, cudago_stream *s, const cudago_status *st) {
     if (!st->kind) {
         self->capturing = s;
         self->generation = s->generation;
@@ -104,14 +110,15 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
     }
     atomic_fetch_sub(&cudago_captures_open, 1);
     cudago_stream_release(s);
-    return cudago_raise(st);
+    return -1;
 }
 
 /* CUDAGO_AGAIN while another thread is in the driver with the stream: its work must neither fall into the capture nor
  * collide with its beginning. And while one begins to wait for the device, which would invalidate the capture. */
-static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
-    cudago_stream *s = cudago_stream_now(stream);
-    if (!s) return -1;
+static QUIET int begin_now(void *at, int turn) {
+    beginning *b = at;
+    cudago_stream *s = b->stream->s;
+    if (!s || cudago_stream_lost(s)) return -1;
     if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn) || cudagoContextWaited()) return CUDAGO_AGAIN;
     atomic_fetch_add(&cudago_captures_open, 1);
     if (!cudago_covers_over()) {
@@ -119,9 +126,8 @@ static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
         return CUDAGO_AGAIN;
     }
     cudago_stream_retain(s); /* the with block may close its stream, and must still be able to end the capture */
-    cudago_status st = {0};
-    self->capture = cudagoCaptureBegin(s->id, self->mode, &st);
-    return begun(self, s, &st);
+    b->graph->capture = cudagoCaptureBegin(s->id, b->graph->mode, &b->st);
+    return begun(b->graph, s, &b->st);
 }
 
 /* _capture_begin(stream, mode): a Graph that is being captured. */
@@ -135,14 +141,10 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
     GraphObject *self = cudago_graph_alloc_object(stream->device, 0, NULL);
     if (!self) return NULL;
     self->mode = (int32_t)mode;
-    int r, turn = 0;
-    while ((r = begin_now(self, stream, turn)) == CUDAGO_AGAIN) {
-        cudago_beginners++;
-        int stop = cudago_turn_wait(&turn);
-        cudago_beginners--;
-        if (stop) break;
-    }
-    cudago_turn_end(&turn);
+    beginning b = {self, stream, {0}};
+    int r = cudago_turn_take(begin_now, &b);
+    if (r < 0 && b.st.kind) cudago_raise(&b.st);
+    else if (r < 0) cudago_stream_now(stream); /* raises the error */
     if (r) return Py_DECREF(self), NULL;
     self->origin = NEW_REF(args[0]);
     return (PyObject *)self;

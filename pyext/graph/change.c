@@ -39,43 +39,39 @@ void cudago_change_end(cudago_change *c) {
     Py_DECREF((PyObject *)c->kernel);
 }
 
-/* Since they were packed, may a reset have taken memory of the new arguments? */
-static QUIET int are_lost(const cudago_packing *p) {
-    for (Py_ssize_t i = 0, n = p->keep ? PyList_Size(p->keep) : 0; i < n; i++)
-        if (cudago_operand_lost((OperandObject *)PyList_GetItem(p->keep, i))) return 1;
-    for (int i = 0; i < p->natives; i++)
-        if (cudago_operand_lost(p->own[i])) return 1;
-    return 0;
-}
+typedef struct {
+    cudago_change *change;
+    const cudago_packing *p;
+    cudago_gone *gone;
+    int left; /* it cannot be made here any more: another thread was here during the wait */
+} changing;
 
-/* The CUresult, or CUDAGO_NOT_CALLED: it cannot be made here any more. Raises nothing, because an exception can run code, and
- * that must not wait for this update. */
-static QUIET int32_t change_now(ExecObject *self, cudago_change *c, const cudago_packing *p, cudago_gone *gone) {
+static QUIET void change_now(ExecObject *self, void *at, cudago_refusal *why) {
+    changing *a = at;
+    const cudago_packing *p = a->p;
     PyObject *record;
-    cudago_owned *w = cudago_owned_changeable(self->x, c->node, &record);
-    if (!w || w->k != p->k || cudago_owned_lost(w) || are_lost(p)) return CUDAGO_NOT_CALLED; /* or another was here */
+    cudago_owned *w = cudago_owned_changeable(self->x, a->change->node, &record);
+    if ((a->left = !w || w->k != p->k || cudago_owned_lost(w) || cudago_pack_lost(p))) return;
     cudago_ref refs[CUDAGO_MAX_CHANGES];
     int n = cudago_packed_values(p) ? 0 : cudago_refs_of(p, refs);
-    if (cudago_uses_capture(refs, n)) {
-        memcpy(gone->few, refs, (size_t)n * sizeof *refs);
-        gone->n = n;
-        return CUDAGO_NOT_CALLED;
+    if ((a->left = cudago_uses_capture(refs, n))) {
+        memcpy(a->gone->few, refs, (size_t)n * sizeof *refs);
+        a->gone->n = n;
+        return;
     }
-    return cudago_owned_change(self, w, record, c, p, refs, n, gone);
+    why->code = cudago_owned_change(self, w, record, a->change, p, refs, n, a->gone);
+    if (why->code) why->operation = "cuGraphExecKernelNodeSetParams";
 }
 
 static int with_packed(ExecObject *self, cudago_change *c, cudago_packing *p) {
     if (!cudago_packed_values(p) && (cudago_pack_operands(p) || cudago_pack_now(p))) return -1;
     for (int i = 0; i < c->n; i++)
         if (!(c->items[i] = cudago_pack_recorded(p, c->which[i]))) return -1;
-    cudago_exec *x = cudago_update_enter(self);
-    if (!x) return -1;
     GONE(gone);
-    int32_t r = change_now(self, c, p, &gone);
-    cudago_update_leave(x);
+    changing at = {c, p, &gone, 0};
+    int r = cudago_update_gate(self, change_now, &at);
     cudago_gone_drop(&gone);
-    if (r == CUDAGO_NOT_CALLED) return 0;
-    return r ? cudago_update_refused("cuGraphExecKernelNodeSetParams", self->device, r) : 1;
+    return r ? r : !at.left;
 }
 
 static int with_values(ExecObject *self, cudago_change *c, uint8_t *values) {

@@ -52,15 +52,15 @@ static QUIET int32_t call_driver(cudago_exec *x, cudago_stream *s) {
     return r;
 }
 
-static QUIET int launched(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position) {
+static QUIET void note_launch(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position, cudago_status *st) {
     cudago_uses_note(&x->uses, s, position);
-    if (!code) {
-        s->graphs = position;
-        return 0;
-    }
+    if (code) cudagoExecLaunchError(x->id, code, st);
+    else s->graphs = position;
+}
+static QUIET int launched(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position) {
     cudago_status st = {0};
-    cudagoExecLaunchError(x->id, code, &st);
-    return cudago_raise(&st);
+    note_launch(x, s, code, position, &st);
+    return code ? cudago_raise(&st) : 0;
 }
 
 static int launch_away(cudago_exec *x, cudago_stream *s) {
@@ -71,10 +71,11 @@ static int launch_away(cudago_exec *x, cudago_stream *s) {
     int32_t code = call_driver(x, s);
     uint64_t position = cudago_gil_back(&l, code);
     if (calls_python) cudagoCallbackLeave(s->id, position);
-    int r = launched(x, s, code, position);
-    leave(x);
+    cudago_status st = {0};
+    note_launch(x, s, code, position, &st);
+    leave(x); /* before anything is raised: that runs Python, which may update the executable, and would wait */
     cudago_leave_end(&l);
-    return r;
+    return code ? cudago_raise(&st) : 0;
 }
 
 /* A launch or an upload at the gate. */
@@ -85,23 +86,25 @@ typedef struct {
 
 /* Must a launch wait for an update? A launch that one update has kept waiting goes before the next update. */
 static QUIET int must_wait(cudago_exec *x, ticket *t) {
-    int came_before = t->x == x;
-    if (x->updates && (!came_before || t->phase == x->phase)) {
-        if (!came_before) {
-            *t = (ticket){x, x->phase};
-            x->waiting++;
-        }
-        return 1;
-    }
-    return 0;
+    if (!x->updates || (t->x == x && t->phase != x->phase)) return 0;
+    *t = (ticket){x, x->phase};
+    return 1;
 }
 
-/* The launch goes ahead, or gives up. */
-static QUIET void leave_gate(ExecObject *self, ticket *t) {
-    if (!t->x || t->x != self->x) return; /* the executable was closed meanwhile */
-    t->x->waiting--;
-    if (t->x->owed) t->x->owed--;
-    t->x = NULL;
+static QUIET int is_updating(const cudago_exec *x) { return x->updater == PyThread_get_thread_ident(); }
+
+/* Counted only during the nap. What else may run on this thread, such as signal handlers and what raising an error runs, may
+ * update the executable, and an update waits for those that are counted. */
+static int wait_at_gate(ExecObject *self, const ticket *t) {
+    cudago_exec *x = t->x;
+    if (is_updating(x))
+        return PyErr_SetString(PyExc_RuntimeError, "this thread is updating the executable: a launch or an upload would wait for itself"), -1;
+    x->waiting++;
+    cudago_nap();
+    if (self->x != x) return 0; /* closed meanwhile: the block may be gone */
+    x->waiting--;
+    if (t->phase != x->phase) x->owed--;
+    return PyErr_CheckSignals();
 }
 
 enum { CAPTURED = 2, /* nothing is launched: the stream is capturing */
@@ -116,7 +119,6 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing) return CAPTURED; /* cuGraphLaunch would fail, and invalidate the capture */
     if (must_wait(x, t)) return CUDAGO_AGAIN;
     if (cudago_held_moved(self->held)) return MOVED;
-    leave_gate(self, t);
     if (cudago_uses_reserve(&x->uses, s)) return -1;
     x->launches++;
     if (x->calls_python || !cudago_keeps_gil(s)) return launch_away(x, s);
@@ -150,11 +152,7 @@ static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now
     ticket t = {0};
     cudago_note_site();
     int r = now(self, stream, &t);
-    while (r == CUDAGO_AGAIN) {
-        cudago_nap();
-        r = PyErr_CheckSignals() ? -1 : now(self, stream, &t);
-    }
-    leave_gate(self, &t);
+    while (r == CUDAGO_AGAIN) r = wait_at_gate(self, &t) ? -1 : now(self, stream, &t);
     return r;
 }
 
@@ -229,7 +227,6 @@ static QUIET int upload_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing)
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be uploaded on a stream that is capturing"), -1;
     if (must_wait(self->x, t)) return CUDAGO_AGAIN;
-    leave_gate(self, t);
     if (cudago_uses_reserve(&self->x->uses, s)) return -1;
     return upload_away(self->x, s);
 }
@@ -348,6 +345,7 @@ static PyMethodDef methods[] = {
     {"bind", METHOD(cudago_exec_bind), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_BIND},
     {"_node", METHOD(cudago_exec_node_new), METH_FASTCALL, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
+    {"_call_inside", METHOD(cudago_update_inside), METH_O, NULL},
     {"_is_enabled", METHOD(cudago_exec_enabled), METH_O, NULL},
     {"_params", METHOD(cudago_exec_params), METH_O, NULL},
     {"_record", METHOD(cudago_exec_record), METH_O, NULL},

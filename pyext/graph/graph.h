@@ -38,6 +38,7 @@ typedef struct {
     uint32_t waiting;  /* launches and uploads that wait */
     uint32_t owed;     /* launches that the last update kept waiting and that go before the next */
     uint64_t phase;    /* updates that have run */
+    unsigned long updater; /* the thread whose update is past the gate; 0: none is */
     int n_owned;
     struct cudago_owned *owned; /* CUDAGO_MAX_OWNED of them, or NULL */
 } cudago_exec;
@@ -261,7 +262,7 @@ typedef struct {
     OperandObject *o;
 } cudago_memop_given;
 int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given *g); /* memory, value, condition */
-QUIET int cudago_set_memop(uint64_t id, uint64_t node, cudago_memop_given *g, cudago_status *st);
+QUIET void cudago_set_memop(uint64_t id, uint64_t node, const cudago_memop_given *g, cudago_status *st); /* that fits */
 
 /* semaphore_node.c: what a semaphore node is given, once it has been evaluated; -1 with an exception. */
 typedef struct {
@@ -270,7 +271,8 @@ typedef struct {
     int32_t waits;
 } cudago_semaphore_given;
 int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g); /* semaphore, value, waits */
-QUIET int cudago_set_semaphore(int32_t device, uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st);
+QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *g); /* -1 with an exception */
+QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st); /* that is usable */
 
 /* ask.c: methods of Graph */
 PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
@@ -415,10 +417,21 @@ extern PyType_Spec cudago_exec_node_spec;
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
 QUIET int cudago_is_slot(PyObject *o); /* node_kernel.c */
 
-/* update.c: methods of GraphExec, and the gate that they pass: after all arguments have been evaluated. */
-cudago_exec *cudago_update_enter(ExecObject *self); /* NULL with an exception */
-QUIET void cudago_update_leave(cudago_exec *x);
-int cudago_update_refused(const char *operation, int32_t device, int32_t code); /* raises; returns -1 */
+/* update.c: the gate of updates. Inside, nothing may be raised: that runs Python now and then, a finalizer or a collection,
+ * and if it launched the executable it would wait for itself. So what is done inside says why it was refused, and the
+ * exception is made outside. */
+typedef struct {
+    cudago_status st;      /* Go's reason; of kind 0: none */
+    const char *operation; /* what the driver refused, with code; NULL: nothing */
+    int32_t code;
+    int32_t no_memory;
+    const OperandObject *lost;      /* its memory is gone; borrowed from the caller, or NULL */
+    const SemaphoreObject *closed;  /* the same of a semaphore */
+} cudago_refusal;
+typedef void cudago_update_now(ExecObject *self, void *at, cudago_refusal *why); /* QUIET, and raises nothing */
+/* Does it inside the gate: after all arguments have been evaluated no call is in the driver with the executable, nothing of
+ * it is being instantiated, and no launch begins before the end. -1 with an exception. */
+int cudago_update_gate(ExecObject *self, cudago_update_now *now, void *at);
 int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides); /* dst and src, of which either may be None */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o);
@@ -431,6 +444,7 @@ PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_inside(ExecObject *self, PyObject *callable);
 uintptr_t cudago_nothing(void); /* a host function that does nothing */
 
 /* Sets r to a new reference; the memory of an Operand counts as a graph's from now on. */
@@ -438,12 +452,10 @@ QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int 
 OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* node.c */
 
 /* What is done with a kernel, its configuration and its arguments once all have been evaluated: adding a node, or
- * updating one. enter may release the GIL. now is QUIET and takes over the refs. leave, if set, is called whenever
- * enter returned 0. */
+ * updating one. enter may release the GIL. now is QUIET, or passes a gate. */
 typedef struct {
     int (*enter)(void *at); /* -1 with an exception */
-    PyObject *(*now)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
-    void (*leave)(void *at);
+    PyObject *(*now)(void *at, const cudago_packing *p, ConfigObject *c);
 } cudago_kernel_use;
 PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
                              PyObject *const *args, Py_ssize_t n, PyObject *like); /* like: see cudago_packing */

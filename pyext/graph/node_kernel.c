@@ -11,15 +11,8 @@
 enum { SMALL_VALUES = 256 }; /* bytes of parameters that are packed on the stack */
 
 static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cudago_kernel_use *use, void *at) {
-    if (cudago_pack_own(p, (PyObject *)config) || use->enter(at)) return NULL;
-    PyObject *r = NULL;
-    if (!cudago_pack_now(p)) {
-        cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
-        int n = cudago_refs_of(p, refs);
-        r = use->now(at, p->k, p->params, refs, n, config);
-    }
-    if (use->leave) use->leave(at);
-    return r;
+    if (cudago_pack_own(p, (PyObject *)config) || use->enter(at) || cudago_pack_now(p)) return NULL;
+    return use->now(at, p, config);
 }
 
 /* For both adding a kernel node and updating one. */
@@ -61,21 +54,23 @@ typedef struct {
     NodeObject *node; /* is given the number */
 } kernel_place;
 static int enter_graph(void *at) { return cudago_graph_ready(((kernel_place *)at)->graph); }
-static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
+static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObject *c) {
     kernel_place *kp = at;
-    if (cudago_graph_open(kp->graph)) return cudago_refs_drop(refs, n), NULL;
-    if (cudago_can_add(kp->graph, kp->p, refs, n, c)) return cudago_add_kernel(kp->node, kp->p, k, params, refs, n, c);
+    if (cudago_graph_open(kp->graph)) return NULL;
+    cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
+    int n = cudago_refs_of(p, refs);
+    if (cudago_can_add(kp->graph, kp->p, refs, n, c)) return cudago_add_kernel(kp->node, kp->p, p->k, (void **)p->params, refs, n, c);
     cudago_status st = {0};
     int pushed; /* here this is one comparison, in Go three crossings of the border */
     cudago_shape shape = cudago_shape_of(c);
     cudago_ctx_enter(kp->graph->ctx, &pushed);
-    kp->node->number = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id,
-                                         &shape, params, refs, n, &st);
+    kp->node->number = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len,
+                                         p->k->id, &shape, (void **)p->params, refs, n, &st);
     cudago_ctx_leave(pushed);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(kp->node);
 }
 
-static const cudago_kernel_use add = {enter_graph, kernel_now, NULL};
+static const cudago_kernel_use add = {enter_graph, kernel_now};
 
 static PyObject *add_kernel(GraphObject *graph, cudago_place *p, PyObject *const *what, PyObject *const *args, Py_ssize_t n) {
     kernel_place at = {graph, p, cudago_node_new(graph)};

@@ -15,14 +15,14 @@ int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g) {
     return g->waits < 0 ? -1 : cudago_semaphore_value(g->semaphore, args[1], &g->value);
 }
 
-static QUIET int usable(int32_t device, const cudago_semaphore_given *g) {
+QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *g) {
     if (cudago_semaphore_now(g->semaphore)) return -1;
     if (g->semaphore->device == device) return 0;
     return PyErr_Format(PyExc_ValueError, "semaphore is of device %d, the graph of device %d", g->semaphore->device, device), -1;
 }
 
 static QUIET PyObject *semaphore_now(GraphObject *self, cudago_place *p, const cudago_semaphore_given *g) {
-    if (cudago_graph_open(self) || usable(self->device, g)) return NULL;
+    if (cudago_graph_open(self) || cudago_semaphore_usable(self->device, g)) return NULL;
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)g->semaphore, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
@@ -42,16 +42,16 @@ PyObject *cudago_graph_semaphore(GraphObject *self, PyObject *const *args, Py_ss
     return semaphore_now(self, &p, &g);
 }
 
-QUIET int cudago_set_semaphore(int32_t device, uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
-    if (usable(device, g)) return -1;
+QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
     cudago_ref ref;
     cudago_ref_set(&ref, (PyObject *)g->semaphore, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
     cudagoUpdateSemaphore(id, node, g->semaphore->id, g->value, g->waits, &ref, st);
-    return 0;
 }
 
 static QUIET int set_now(GraphObject *self, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
-    return cudago_graph_open(self) ? -1 : cudago_set_semaphore(self->device, self->id, node, g, st);
+    if (cudago_graph_open(self) || cudago_semaphore_usable(self->device, g)) return -1;
+    cudago_set_semaphore(self->id, node, g, st);
+    return 0;
 }
 
 /* _update_semaphore(node, semaphore, value, waits) */

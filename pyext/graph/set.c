@@ -67,15 +67,15 @@ int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given 
     g->o = cudago_memop_operand(args[0], g->m.waits);
     return g->o ? cudago_copies(device, g->o, g->m.waits ? "src" : "dst") : -1;
 }
-QUIET int cudago_set_memop(uint64_t id, uint64_t node, cudago_memop_given *g, cudago_status *st) {
-    if (cudago_memop_fits(g->o, &g->value, &g->m)) return -1;
+QUIET void cudago_set_memop(uint64_t id, uint64_t node, const cudago_memop_given *g, cudago_status *st) {
     cudago_ref ref;
     cudago_ref_set(&ref, (PyObject *)g->o, g->o->nbytes, g->m.waits ? ROLE_SRC : ROLE_DST, REASON_MEMOP);
-    cudagoUpdateMemOp(id, node, g->o->address, &g->m, &ref, st);
-    return 0;
+    cudagoUpdateMemOp(id, node, g->o->address, (cudago_memop *)&g->m, &ref, st);
 }
 static QUIET int memop_now(GraphObject *self, uint64_t node, cudago_memop_given *g, cudago_status *st) {
-    return cudago_graph_open(self) ? -1 : cudago_set_memop(self->id, node, g, st);
+    if (cudago_graph_open(self) || cudago_memop_fits(g->o, &g->value, &g->m)) return -1;
+    cudago_set_memop(self->id, node, g, st);
+    return 0;
 }
 
 /* _update_memop(node, memory, value, condition): as _memop */
@@ -95,19 +95,21 @@ typedef struct {
     uint64_t node;
 } graph_node;
 static int enter_graph(void *at) { return cudago_graph_ready(((graph_node *)at)->graph); }
-static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
+static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObject *c) {
     graph_node *g = at;
-    if (cudago_graph_open(g->graph)) return cudago_refs_drop(refs, n), NULL;
+    if (cudago_graph_open(g->graph)) return NULL;
+    cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
+    int n = cudago_refs_of(p, refs);
     cudago_status st = {0};
     cudago_shape shape = cudago_shape_of(c);
-    cudagoUpdateKernel(g->graph->id, g->node, k->id, &shape, params, refs, n, &st);
+    cudagoUpdateKernel(g->graph->id, g->node, p->k->id, &shape, (void **)p->params, refs, n, &st);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 
 /* _update_kernel(node, config, kernel, args) */
 PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    static const cudago_kernel_use set = {enter_graph, kernel_now, NULL};
+    static const cudago_kernel_use set = {enter_graph, kernel_now};
     graph_node at = {.graph = self};
     if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
     PyObject *r = cudago_with_kernel_of(&set, &at, self->device, args + 1);

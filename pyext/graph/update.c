@@ -8,35 +8,66 @@
 
 /* Changes to one node of an executable, of which no launch may be under way: the other side of the gate in exec.c. */
 
-/* Passes the gate, after all arguments have been evaluated: on success no call is in the driver with the executable,
- * nothing of it is being instantiated, and no launch begins before cudago_update_leave. NULL with an exception. */
-cudago_exec *cudago_update_enter(ExecObject *self) {
+/* The thread that waits counts as an update. Its signal handlers run on it, and could not launch otherwise. */
+static int signalled(ExecObject *self, cudago_exec *x) {
+    x->updates--;
+    int stopped = PyErr_CheckSignals();
+    if (self->x == x) x->updates++; /* otherwise it was closed, and the block may be gone */
+    return stopped;
+}
+
+static cudago_exec *enter(ExecObject *self) {
     cudago_exec *x = self->x;
     if (cudago_exec_open(self)) return NULL;
     x->updates++;
     int stopped = 0;
     while (self->x == x && !cudago_exec_lost(x) && (x->inside || x->owed || x->of->busy || cudago_stall()) && !stopped) {
         cudago_nap();
-        stopped = PyErr_CheckSignals();
+        if (self->x == x) stopped = signalled(self, x);
     }
     if (self->x != x) { /* closed meanwhile: the block may be gone */
         if (!stopped) cudago_raise_closed("graph executable");
         return NULL;
     }
-    if (!stopped && !cudago_exec_lost(x)) return x;
+    if (!stopped && !cudago_exec_lost(x)) {
+        x->updater = PyThread_get_thread_ident();
+        return x;
+    }
     x->updates--;
     if (!stopped) cudago_exec_open(self); /* raises the error */
     return NULL;
 }
 
-QUIET void cudago_update_leave(cudago_exec *x) {
+static QUIET void leave(cudago_exec *x) {
+    x->updater = 0;
     x->updates--;
     x->phase++;
     x->owed = x->waiting;
 }
 
-static PyObject *done(cudago_status *st) {
-    if (st->kind) return cudago_raise(st), NULL;
+/* 0 if nothing was refused. */
+static int raise_refusal(cudago_refusal *why, int32_t device) {
+    if (why->st.kind) return cudago_raise(&why->st);
+    if (why->lost) return cudago_operand_now(why->lost);
+    if (why->closed) return cudago_semaphore_now(why->closed);
+    if (why->no_memory) return PyErr_NoMemory(), -1;
+    if (!why->operation) return 0;
+    cudago_status st = {0};
+    cudagoDetailError((char *)why->operation, why->code, device, "", &st);
+    return cudago_raise(&st);
+}
+
+int cudago_update_gate(ExecObject *self, cudago_update_now *now, void *at) {
+    cudago_refusal why = {0};
+    cudago_exec *x = enter(self);
+    if (!x) return -1;
+    now(self, at, &why);
+    if (self->x == x) leave(x); /* always, but for the test of call_inside */
+    return raise_refusal(&why, self->device);
+}
+
+static PyObject *done(int r) {
+    if (r) return NULL;
     cudago_drain_waiting();
     Py_RETURN_NONE;
 }
@@ -49,29 +80,26 @@ QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o
     cudagoUpdateMemcpy(id, node, o[0] != NULL, o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
                        o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
 }
-/* The kinds of update that C makes itself: see owned.c. */
-int cudago_update_refused(const char *operation, int32_t device, int32_t code) {
-    cudago_status st = {0};
-    cudagoDetailError((char *)operation, code, device, "", &st);
-    return cudago_raise(&st);
-}
 
-static QUIET int memcpy_now(ExecObject *self, uint64_t node, OperandObject *const *o, cudago_status *st, cudago_gone *gone) {
-    cudago_exec *x = self->x;
+typedef struct {
+    uint64_t node;
+    OperandObject *o[2];
+    cudago_gone gone;
+} memcpy_update;
+static QUIET void memcpy_now(ExecObject *self, void *at, cudago_refusal *why) {
+    memcpy_update *u = at;
     for (int i = 0; i < 2; i++)
-        if (o[i] && cudago_operand_lost(o[i])) {
-            cudago_update_leave(x);
-            return cudago_operand_now(o[i]);
+        if (u->o[i] && cudago_operand_lost(u->o[i])) {
+            why->lost = u->o[i];
+            return;
         }
-    cudago_owned *w = cudago_owned_of(x, node);
-    if (w && cudago_owned_takes_sides(w, o) && (o[0] || o[1])) {
-        int32_t r = cudago_owned_memcpy(self, w, o, gone);
-        cudago_update_leave(x);
-        return r ? cudago_update_refused("cuGraphExecMemcpyNodeSetParams", self->device, r) : 0;
+    cudago_owned *w = cudago_owned_of(self->x, u->node); /* the kinds of update that C makes itself: see owned.c */
+    if (!w || !cudago_owned_takes_sides(w, u->o) || (!u->o[0] && !u->o[1])) {
+        cudago_set_memcpy(self->x->id, u->node, u->o, &why->st);
+        return;
     }
-    cudago_set_memcpy(x->id, node, o, st);
-    cudago_update_leave(x);
-    return 0;
+    why->code = cudago_owned_memcpy(self, w, u->o, &u->gone);
+    if (why->code) why->operation = "cuGraphExecMemcpyNodeSetParams";
 }
 
 /* dst and src, of which either may be None; -1 with an exception. What was made is in o in any case. */
@@ -88,18 +116,16 @@ int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o) 
 
 int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides) {
     if (cudago_exec_open(self)) return -1;
-    OperandObject *o[2];
-    cudago_status st = {0};
-    GONE(gone);
-    cudago_exec *x = cudago_read_sides(self->device, sides, o) ? NULL : cudago_update_enter(self);
-    if (x && memcpy_now(self, node, o, &st, &gone)) x = NULL;
-    cudago_gone_drop(&gone);
-    Py_XDECREF(o[0]);
-    Py_XDECREF(o[1]);
-    if (!x) return -1;
-    if (st.kind) return cudago_raise(&st);
-    cudago_drain_waiting();
-    return 0;
+    memcpy_update u;
+    u.node = node;
+    u.gone.refs = NULL;
+    u.gone.n = 0;
+    int r = cudago_read_sides(self->device, sides, u.o) || cudago_update_gate(self, memcpy_now, &u) ? -1 : 0;
+    cudago_gone_drop(&u.gone);
+    Py_XDECREF(u.o[0]);
+    Py_XDECREF(u.o[1]);
+    if (!r) cudago_drain_waiting();
+    return r;
 }
 
 /* _update_memcpy(node, dst or None, src or None) */
@@ -110,99 +136,112 @@ PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize
     Py_RETURN_NONE;
 }
 
-static QUIET int memset_now(cudago_exec *x, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
+typedef struct {
+    uint64_t node;
+    OperandObject *o;
+    uint32_t value, width;
+} memset_update;
+static QUIET void memset_now(ExecObject *self, void *at, cudago_refusal *why) {
+    memset_update *u = at;
     cudago_ref ref;
-    if (cudago_operand_lost(o)) {
-        cudago_update_leave(x);
-        return cudago_operand_now(o);
+    if (cudago_operand_lost(u->o)) {
+        why->lost = u->o;
+        return;
     }
-    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
-    cudagoUpdateMemset(x->id, node, o->address, value, width, o->nbytes / width, &ref, st);
-    cudago_update_leave(x);
-    return 0;
+    cudago_ref_set(&ref, (PyObject *)u->o, u->o->nbytes, ROLE_DST, REASON_MEMSET);
+    cudagoUpdateMemset(self->x->id, u->node, u->o->address, u->value, u->width, u->o->nbytes / u->width, &ref, &why->st);
 }
 
 /* _update_memset(node, dst, value) */
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    uint64_t node;
-    uint32_t value, width;
-    if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
-    OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
-    cudago_status st = {0};
-    cudago_exec *x = o && !cudago_fill_fits(width, o->nbytes) ? cudago_update_enter(self) : NULL;
-    if (x && memset_now(x, node, o, value, width, &st)) x = NULL;
-    Py_XDECREF(o);
-    return x ? done(&st) : NULL;
+    memset_update u;
+    if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_fill_value(args[2], &u.value, &u.width)) return NULL;
+    u.o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
+    int r = !u.o || cudago_fill_fits(u.width, u.o->nbytes) ? -1 : cudago_update_gate(self, memset_now, &u);
+    Py_XDECREF(u.o);
+    return done(r);
 }
 
-static QUIET int memop_now(cudago_exec *x, uint64_t node, cudago_memop_given *g, cudago_status *st) {
-    int r = cudago_set_memop(x->id, node, g, st);
-    cudago_update_leave(x);
-    return r;
+typedef struct {
+    uint64_t node;
+    cudago_memop_given given;
+} memop_update;
+static QUIET void memop_now(ExecObject *self, void *at, cudago_refusal *why) {
+    memop_update *u = at;
+    if (cudago_operand_lost(u->given.o)) why->lost = u->given.o;
+    else cudago_set_memop(self->x->id, u->node, &u->given, &why->st);
 }
 
 /* _update_memop(node, memory, value, condition) */
 PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    uint64_t node;
-    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
-    cudago_memop_given g;
-    cudago_status st = {0};
-    cudago_exec *x = cudago_read_memop(self->device, args + 1, &g) ? NULL : cudago_update_enter(self);
-    if (x && memop_now(x, node, &g, &st)) x = NULL;
-    Py_XDECREF(g.o);
-    return x ? done(&st) : NULL;
+    memop_update u;
+    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node)) return NULL;
+    cudago_memop_given *g = &u.given;
+    int fits = !cudago_read_memop(self->device, args + 1, g) && !cudago_memop_fits(g->o, &g->value, &g->m);
+    int r = fits ? cudago_update_gate(self, memop_now, &u) : -1;
+    Py_XDECREF(g->o);
+    return done(r);
 }
 
-static QUIET int semaphore_now(cudago_exec *x, int32_t device, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
-    int r = cudago_set_semaphore(device, x->id, node, g, st);
-    cudago_update_leave(x);
-    return r;
+typedef struct {
+    uint64_t node;
+    cudago_semaphore_given given;
+} semaphore_update;
+static QUIET void semaphore_now(ExecObject *self, void *at, cudago_refusal *why) {
+    semaphore_update *u = at;
+    if (cudago_semaphore_closed(u->given.semaphore)) why->closed = u->given.semaphore;
+    else cudago_set_semaphore(self->x->id, u->node, &u->given, &why->st);
 }
 
 /* _update_semaphore(node, semaphore, value, waits) */
 PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    uint64_t node;
-    cudago_semaphore_given g;
-    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &node) || cudago_read_semaphore(args + 1, &g)) return NULL;
-    cudago_status st = {0};
-    cudago_exec *x = cudago_update_enter(self);
-    if (x && semaphore_now(x, self->device, node, &g, &st)) x = NULL;
-    return x ? done(&st) : NULL;
+    semaphore_update u;
+    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_read_semaphore(args + 1, &u.given) ||
+        cudago_semaphore_usable(self->device, &u.given))
+        return NULL;
+    return done(cudago_update_gate(self, semaphore_now, &u));
 }
 
 typedef struct {
     ExecObject *exec;
     uint64_t node;
-    cudago_exec *x; /* the executable whose gate it has passed; NULL outside */
     cudago_gone gone;
-} exec_node;
-static int enter_exec(void *at) {
-    exec_node *e = at;
-    return (e->x = cudago_update_enter(e->exec)) ? 0 : -1;
-}
-static QUIET void leave_exec(void *at) {
-    exec_node *e = at;
-    if (e->x && e->exec->x == e->x) cudago_update_leave(e->x); /* otherwise raising an exception ran code that closed it */
-    e->x = NULL;
-}
-/* Raising runs Python, which may launch the executable: outside the gate, or it would wait for itself. */
-static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
-    exec_node *e = at;
-    cudago_owned *w = cudago_owned_of(e->x, e->node);
-    if (w && cudago_owned_takes_kernel(w, refs, n, c)) {
-        int32_t r = cudago_owned_kernel(e->exec, w, k, params, refs, n, c, &e->gone);
-        if (r) leave_exec(e);
-        if (r < 0) return cudago_refs_drop(refs, n), PyErr_NoMemory();
-        return r ? (cudago_update_refused("cuGraphExecKernelNodeSetParams", e->exec->device, r), NULL) : NEW_REF(Py_None);
+    const cudago_packing *p;
+    ConfigObject *config;
+    cudago_ref *refs; /* n of them are to be dropped */
+    int n;
+} kernel_update;
+static QUIET void kernel_now(ExecObject *self, void *at, cudago_refusal *why) {
+    kernel_update *u = at;
+    const cudago_packing *p = u->p;
+    if ((why->lost = cudago_pack_lost(p))) return;
+    int n = cudago_refs_of(p, u->refs);
+    cudago_owned *w = cudago_owned_of(self->x, u->node);
+    if (!w || !cudago_owned_takes_kernel(w, u->refs, n, u->config)) {
+        cudago_shape shape = cudago_shape_of(u->config);
+        cudagoUpdateKernel(self->x->id, u->node, p->k->id, &shape, (void **)p->params, u->refs, n, &why->st);
+        return;
     }
-    cudago_status st = {0};
-    cudago_shape shape = cudago_shape_of(c);
-    cudagoUpdateKernel(e->x->id, e->node, k->id, &shape, params, refs, n, &st);
-    leave_exec(e);
-    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
+    int32_t r = cudago_owned_kernel(self, w, p->k, (void **)p->params, u->refs, n, u->config, &u->gone);
+    why->no_memory = r < 0;
+    if (r < 0) u->n = n;
+    if (r <= 0) return;
+    why->operation = "cuGraphExecKernelNodeSetParams";
+    why->code = r;
+}
+static int enter_exec(void *at) { return cudago_exec_open(((kernel_update *)at)->exec); }
+static PyObject *update_kernel(void *at, const cudago_packing *p, ConfigObject *c) {
+    kernel_update *u = at;
+    cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
+    u->p = p;
+    u->config = c;
+    u->refs = refs;
+    int r = cudago_update_gate(u->exec, kernel_now, u);
+    cudago_refs_drop(refs, u->n);
+    return r ? NULL : NEW_REF(Py_None);
 }
 
 static QUIET PyObject *record_now(ExecObject *self, uint64_t node) {
@@ -211,9 +250,9 @@ static QUIET PyObject *record_now(ExecObject *self, uint64_t node) {
 
 /* With the Operands of before where they will do. */
 PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config, PyObject *kernel, PyObject *const *args, Py_ssize_t n) {
-    static const cudago_kernel_use update = {enter_exec, kernel_now, leave_exec};
+    static const cudago_kernel_use update = {enter_exec, update_kernel};
     if (cudago_exec_open(self)) return NULL;
-    exec_node at = {.exec = self, .node = node, .x = NULL};
+    kernel_update at = {.exec = self, .node = node};
     PyObject *like = record_now(self, node);
     PyObject *r = cudago_with_kernel(&update, &at, self->device, config, kernel, args, n, like);
     Py_XDECREF(like);
@@ -233,46 +272,47 @@ PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize
     return count < 0 ? NULL : cudago_update_launch(self, node, args[1], args[2], items, count);
 }
 
-static QUIET int host_now(cudago_exec *x, uint64_t node, OperandObject *o, cudago_status *st) {
+typedef struct {
+    uint64_t node;
+    OperandObject *o;
+} host_update;
+static QUIET void host_now(ExecObject *self, void *at, cudago_refusal *why) {
+    host_update *u = at;
     cudago_ref ref;
-    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
-    cudagoUpdateHost(x->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
-    cudago_update_leave(x);
-    return 0;
+    cudago_ref_set(&ref, (PyObject *)u->o, 0, ROLE_CALLBACK, REASON_HOST);
+    cudagoUpdateHost(self->x->id, u->node, cudago_host_function(), (uintptr_t)u->o->call, &ref, &why->st);
 }
 
 /* _update_host(node, callable) */
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    uint64_t node;
-    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
-    OperandObject *o = cudago_callable_operand(args[1], self->device);
-    cudago_status st = {0};
-    cudago_exec *x = o ? cudago_update_enter(self) : NULL;
-    if (x) host_now(x, node, o, &st);
-    Py_XDECREF(o);
-    return x ? done(&st) : NULL;
+    host_update u;
+    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node)) return NULL;
+    u.o = cudago_callable_operand(args[1], self->device);
+    int r = u.o ? cudago_update_gate(self, host_now, &u) : -1;
+    Py_XDECREF(u.o);
+    return done(r);
 }
 
-static QUIET void graph_now(cudago_exec *x, GraphObject *g, cudago_status *st) {
-    cudagoExecUpdate(x->id, g->id, st); /* Go finds out if the graph was closed during the wait */
-    cudago_update_leave(x);
+typedef struct {
+    GraphObject *graph;
+    int again;
+} graph_update;
+static QUIET void graph_now(ExecObject *self, void *at, cudago_refusal *why) {
+    graph_update *u = at;
+    if ((u->again = cudago_graph_busy(u->graph))) return;
+    cudagoExecUpdate(self->x->id, u->graph->id, &why->st); /* Go finds out if the graph was closed during the wait */
 }
 
 /* _update(graph): the whole executable */
 PyObject *cudago_update_graph(ExecObject *self, PyObject *graph) {
     CUDAGO_ENTER(NULL);
     if (cudago_expect(graph, CLS_GRAPH, "graph")) return NULL;
-    GraphObject *g = (GraphObject *)graph;
-    cudago_status st = {0};
-    cudago_exec *x;
-    for (;;) { /* each may become busy during the wait for the other */
-        if (cudago_graph_ready(g) || !(x = cudago_update_enter(self))) return NULL;
-        if (!cudago_graph_busy(g)) break;
-        cudago_update_leave(x);
-    }
-    graph_now(x, g, &st);
-    PyObject *r = done(&st);
+    graph_update u = {(GraphObject *)graph, 0};
+    do /* each may become busy during the wait for the other */
+        if (cudago_graph_ready(u.graph) || cudago_update_gate(self, graph_now, &u)) return NULL;
+    while (u.again);
+    PyObject *r = done(0);
     if (r && CUDAGO_WATCH("updated", "(OO)", self, graph)) Py_CLEAR(r);
     return r;
 }
@@ -280,16 +320,35 @@ PyObject *cudago_update_graph(ExecObject *self, PyObject *graph) {
 static void nothing(void *user_data) { (void)user_data; }
 uintptr_t cudago_nothing(void) { return (uintptr_t)nothing; }
 
+typedef struct {
+    uint64_t node;
+    int enabled, was;
+} enabled_update;
+static QUIET void enabled_now(ExecObject *self, void *at, cudago_refusal *why) {
+    enabled_update *u = at;
+    u->was = cudagoExecEnable(self->x->id, u->node, u->enabled, &why->st);
+}
+
 /* _set_enabled(node, bool): was it enabled? */
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    uint64_t node;
-    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
-    int enabled = PyObject_IsTrue(args[1]);
-    cudago_status st = {0};
-    cudago_exec *x = enabled < 0 ? NULL : cudago_update_enter(self);
-    if (!x) return NULL;
-    int was = cudagoExecEnable(x->id, node, enabled, &st);
-    cudago_update_leave(x);
-    return st.kind ? (cudago_raise(&st), NULL) : PyBool_FromLong(was);
+    enabled_update u;
+    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node)) return NULL;
+    u.enabled = PyObject_IsTrue(args[1]);
+    if (u.enabled < 0 || cudago_update_gate(self, enabled_now, &u)) return NULL;
+    return PyBool_FromLong(u.was);
+}
+
+static void call_inside(ExecObject *self, void *at, cudago_refusal *why) {
+    (void)self;
+    (void)why;
+    PyObject *r = PyObject_CallNoArgs(*(PyObject **)at);
+    Py_XDECREF(r);
+}
+
+/* _call_inside(callable): inside the gate, where no Python may run, for the test that a launch there is an error. */
+PyObject *cudago_update_inside(ExecObject *self, PyObject *callable) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_exec_open(self) || cudago_update_gate(self, call_inside, &callable) || PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
 }

@@ -243,6 +243,8 @@ int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own an
 /* Are all of them values, so that there is nothing to keep and no address to read? */
 static inline QUIET int cudago_packed_values(const cudago_packing *p) { return !p->natives && !p->keep && !p->n_lent; }
 QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
+/* The Operand whose memory is lost by now, although it was not when the packing was made; NULL: none is. Raises nothing. */
+QUIET const OperandObject *cudago_pack_lost(const cudago_packing *p);
 void cudago_pack_free(cudago_packing *p);
 /* A configuration, as the driver reads it; its attributes stay where a points to. Needs no GIL: nothing changes o. */
 enum { CUDAGO_MAX_ATTRIBUTES = 4 };

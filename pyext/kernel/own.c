@@ -20,6 +20,16 @@ static QUIET OperandObject *operand_again(const packing *pk, int index) {
     return same ? o : NULL;
 }
 
+QUIET const OperandObject *cudago_pack_lost(const packing *pk) {
+    for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++) {
+        const OperandObject *o = (const OperandObject *)PyList_GetItem(pk->keep, i);
+        if (cudago_operand_lost(o)) return o;
+    }
+    for (int i = 0; pk->own && i < pk->natives; i++)
+        if (cudago_operand_lost(pk->own[i])) return pk->own[i];
+    return NULL;
+}
+
 static int make_own(packing *pk) {
     if (!pk->natives) return 0;
     pk->own = pk->natives <= CUDAGO_FEW_OWN ? pk->few_own : calloc((size_t)pk->natives, sizeof *pk->own);

@@ -34,6 +34,7 @@ PyObject *cudago_semaphore_import(PyObject *module, PyObject *const *args, Py_ss
     return (PyObject *)self;
 }
 
+QUIET int cudago_semaphore_closed(const SemaphoreObject *self) { return !self->id || cudago_lost(self->device, self->generation); }
 QUIET int cudago_semaphore_now(const SemaphoreObject *self) {
     if (!self->id) return cudago_raise_closed("semaphore");
     return cudago_lost(self->device, self->generation) ? cudago_raise_lost("semaphore", self->device) : 0;

@@ -274,8 +274,9 @@ QUIET int cudago_queues_busy(void); /* is a call in the driver with work, having
 
 /* Must the call wait? For the QUIET function that makes the call. 0 on the callback thread. */
 QUIET int cudago_turn_is_not(int mine);
-int cudago_turn_wait(int *mine);        /* without the GIL for a moment; -1 with a signal's exception */
-void cudago_turn_end(int *mine);
+/* Calls `now`, again and again while it answers CUDAGO_AGAIN, and returns its other answer; CUDAGO_AGAIN with a signal's
+ * exception. `now` is QUIET and raises nothing: that runs Python now and then, which would wait for this turn to end. */
+int cudago_turn_take(int (*now)(void *at, int mine), void *at);
 
 /* --- uses --------------------------------------------------------------------------------------------------------- */
 
@@ -349,6 +350,7 @@ typedef struct {
     uint32_t generation;
     cudago_uses uses;
 } SemaphoreObject;
+QUIET int cudago_semaphore_closed(const SemaphoreObject *self);
 QUIET int cudago_semaphore_now(const SemaphoreObject *self); /* -1 with ClosedError */
 /* The value of an operation: an int for a timeline, None otherwise. Runs Python; -1 with an exception. */
 int cudago_semaphore_value(const SemaphoreObject *self, PyObject *value, uint64_t *out);

@@ -21,7 +21,7 @@ QUIET int cudago_turn_is_not(int mine) {
     return cudago_exclusive > mine || cudago_queues_busy();
 }
 
-int cudago_turn_wait(int *mine) {
+static int wait_a_moment(int *mine) {
     if (cudago_unusable) return cudago_raise_unusable();
     if (!*mine && !turn_taken && cudago_callbacks_alive) {
         turn_taken = *mine = 1;
@@ -36,8 +36,15 @@ int cudago_turn_wait(int *mine) {
     return r;
 }
 
-void cudago_turn_end(int *mine) {
-    cudago_exclusive -= *mine;
-    if (*mine) turn_taken = 0;
-    *mine = 0;
+int cudago_turn_take(int (*now)(void *at, int mine), void *at) {
+    int r, mine = 0;
+    while ((r = now(at, mine)) == CUDAGO_AGAIN) {
+        cudago_beginners++;
+        int stop = wait_a_moment(&mine);
+        cudago_beginners--;
+        if (stop) break;
+    }
+    cudago_exclusive -= mine;
+    if (mine) turn_taken = 0;
+    return r;
 }

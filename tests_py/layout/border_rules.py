@@ -13,10 +13,14 @@ from collections.abc import Container, Iterator
 from .border_tables import (
     BORROWS,
     CLEARED,
+    COUNT_ENDS,
+    COUNTS,
     ENTRY,
+    GATES,
     GIL_TAKERS,
     GO_QUIET,
     HOLDS,
+    INSIDE,
     LIBC,
     LOOKS,
     NOW,
@@ -59,7 +63,7 @@ class Rules:
 
     def all(self) -> list[str]:
         checks = (self.quiet, self.names, self.fields, self.captures, self.borrowed, self.released,
-                  self.waits, self.entries)  # fmt: skip
+                  self.waits, self.entries, self.gates, self.counts)  # fmt: skip
         return [line for check in checks for line in check()]
 
     def bodies(self) -> Iterator[Function]:
@@ -291,5 +295,69 @@ class Rules:
             for d in self.p.find(c.callee, f.file):
                 new = d.body and (d.file, d.name) not in seen and not self.raises(f, c)
                 if new and self.reaches(d, seen):
+                    return True
+        return False
+
+    # --- 7: what others wait for ----------------------------------------------------------------
+
+    def gates(self) -> Iterator[str]:
+        """Inside of a gate nothing is called that raises, however deep."""
+        for f in self.bodies():
+            for c in self.p.calls(f):
+                if c.callee not in GATES:
+                    continue
+                name = self.argument(f, c, GATES[c.callee])
+                inside = [d for d in self.p.find(name, f.file) if d.body]
+                if not inside:
+                    yield self.say(f, c.at, f"calls {c.callee} with {name!r}, which is no function")
+                for d in inside:
+                    yield from self.silent(f, c.at, d, f"{d.name}, inside of {c.callee},")
+
+    def argument(self, f: Function, c: Call, which: int) -> str:
+        t, i = self.tokens(f), c.at + 2
+        for _ in range(which):
+            i = t.upto(i, ",", c.end) + 1
+        return t[i] if t[i + 1] in ",)" else ""
+
+    def silent(self, f: Function, at: int, inside: Function, where: str) -> Iterator[str]:
+        if not self.excepted(INSIDE, inside.file, inside.name):
+            for path in self.raising(inside, set()):
+                yield self.say(f, at, f"{where} may run Python: {path}")
+
+    def raising(self, f: Function, seen: set[tuple[str, str]]) -> Iterator[str]:
+        """Yield what f calls that is loud, or raises, and by way of which functions."""
+        seen.add((f.file, f.name))
+        for c in self.p.calls(f):
+            if self.raises(f, c) or not self.calls_quietly(f, c):
+                yield f"{f.name} calls {c.callee or 'a pointer'}"
+                continue
+            if self.excepted(QUIET_CALLS, f.name, c.callee):
+                continue
+            for d in self.p.find(c.callee, f.file):
+                if d.body and (d.file, d.name) not in seen:
+                    yield from (f"{f.name}: {path}" for path in self.raising(d, seen))
+
+    def counts(self) -> Iterator[str]:
+        """Whoever has counted itself among what others wait for raises nothing meanwhile."""
+        for f in self.bodies():
+            t, since = self.tokens(f), ""
+            calls = {c.at: c for c in self.p.calls(f)}
+            for i in range(*f.body):
+                if t[i] in COUNTS and {"++", "--", "+=", "-="} & {t[i - 1], t[i + 1]}:
+                    since = t[i] if {"++", "+="} & {t[i - 1], t[i + 1]} else ""
+                elif i in calls and calls[i].callee in COUNT_ENDS:
+                    since = ""
+                elif since and i in calls and self.may_raise(f, calls[i], set()):
+                    yield self.say(
+                        f, i, f"calls {calls[i].callee}, which may raise, and others wait: {since}"
+                    )
+
+    def may_raise(self, f: Function, c: Call, seen: set[tuple[str, str]]) -> bool:
+        if self.raises(f, c) or c.callee == "PyErr_CheckSignals":
+            return True
+        for d in self.p.find(c.callee, f.file):
+            if d.body and (d.file, d.name) not in seen:
+                seen.add((d.file, d.name))
+                if any(self.may_raise(d, inner, seen) for inner in self.p.calls(d)):
                     return True
         return False

@@ -63,7 +63,7 @@ GO_QUIET = {
     "cudagoUpdateMemOp",
     "cudagoCaptureSemaphore", "cudagoGraphSemaphore", "cudagoUpdateSemaphore",
     "cudagoGraphExport",
-    "cudagoExecOwn", "cudagoExecRetire",
+    "cudagoExecOwn", "cudagoExecRetire", "cudagoExecEnable",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
@@ -92,6 +92,18 @@ WAITS = {
     "cudagoStreamNew", "cudagoStreamWrap", "cudagoEventNew", "cudagoEventForGood",
     "cudagoGreenNew", "cudagoGreenStream",
 }  # fmt: skip
+
+# What passes a gate, and which of its arguments is the function that it calls inside: others wait
+# until that is over, so nothing may be raised there, which runs Python now and then.
+GATES = {"cudago_update_gate": 1, "cudago_turn_take": 0}
+# Counts that others wait for in the same way, and what ends one, other than taking it back.
+COUNTS = {"inside", "busy", "waiting", "cudago_exclusive"}
+COUNT_ENDS = {"leave"}
+
+# file:function that is called inside of a gate: why it may do what others may not.
+INSIDE: dict[str, str] = {
+    "graph/update.c:call_inside": "for the test that a launch inside is an error that says so",
+}
 
 # Fields that close() clears.
 CLEARED = {
@@ -152,7 +164,10 @@ READERS: dict[str, str] = {
     "graph/graph.c:graph_traverse": "the collector's visits run nothing",
     "graph/exec.c:exec_release": CLOSING,
     "graph/exec.c:exec_traverse": "the collector's visits run nothing",
-    "graph/update.c:cudago_update_enter": (
+    "graph/update.c:signalled": "looks only whether it is still the block that it is given",
+    "graph/exec.c:wait_at_gate": "looks only whether it is still the block of its ticket",
+    "graph/update.c:cudago_update_gate": "looks only whether it is still the block it began with",
+    "graph/update.c:enter": (
         "a gate: looks again after each nap whether the block is still the one it began with"
     ),
 }
