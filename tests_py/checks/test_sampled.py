@@ -15,7 +15,9 @@ from .kernels import here, one_report
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 
+# If the host saw that the first of two has ended, that would order them.
 SOURCE = r"""
+#define LINGER for (int i = 0; i < 20000; i++) asm volatile("");
 extern "C" __global__ void fetch(unsigned long long t, unsigned* out) {
     unsigned a, b, c, d;
     asm volatile("tex.1d.v4.u32.s32 {%0, %1, %2, %3}, [%4, {%5}];"
@@ -27,10 +29,12 @@ extern "C" __global__ void mean(unsigned long long t, float x, float* out) {
     asm volatile("tex.1d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5}];"
                  : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "l"(t), "f"(x));
     *out = a;
+    LINGER
 }
 extern "C" __global__ void put(unsigned long long s) {
     const unsigned x = 4 * threadIdx.x;
     asm volatile("sust.b.1d.b32.trap [%0, {%1}], {%1};" : : "l"(s), "r"(x) : "memory");
+    LINGER
 }
 extern "C" __global__ void get(unsigned long long s, unsigned* out) {
     unsigned v;
@@ -135,8 +139,8 @@ def test_a_copy_that_races_with_a_texture(code, device, stream, out):
     stream.sync()
     with device.create_stream() as other:
         with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
-            array.copy_from(zeros, stream=stream)
             code["mean"][1, 1, other](cu.Texture(array), 8.0, out)
+            array.copy_from(zeros, stream=stream)
         assert "nothing orders the two" in str(e.value)
     array.close()
     zeros.close()
