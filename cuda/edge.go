@@ -26,10 +26,13 @@ var (
 	// LaunchOrder edges let a kernel start once all blocks of the one before it
 	// have started.
 	LaunchOrder = EdgeData{FromPort: driver.CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER, Type: driver.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC}
+	// LaunchCompletion edges do the same, for griddepcontrol.wait does not see
+	// them. They need no compute capability.
+	LaunchCompletion = EdgeData{FromPort: driver.CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER}
 )
 
-// String returns "programmatic", "launch_order", "" for the zero value, and the
-// numbers for what other libraries' graphs may have.
+// String returns "programmatic", "launch_order", "launch_completion", "" for the
+// zero value, and the numbers for what other libraries' graphs may have.
 func (d EdgeData) String() string {
 	switch d {
 	case EdgeData{}:
@@ -38,6 +41,8 @@ func (d EdgeData) String() string {
 		return "programmatic"
 	case LaunchOrder:
 		return "launch_order"
+	case LaunchCompletion:
+		return "launch_completion"
 	}
 	return fmt.Sprintf("type %d, port %d to %d", d.Type, d.FromPort, d.ToPort)
 }

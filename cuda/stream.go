@@ -347,6 +347,47 @@ func (s *Stream) RecordCaptured(e *Event) (captured bool, err error) {
 	return note != nil, nil
 }
 
+// WhileRecording runs call, which makes one driver call that records events in s
+// besides other work. It is to launches with such events what [Stream.Record] is
+// to cuEventRecord, and reports like [Stream.RecordCaptured]. The events are
+// kept open meanwhile.
+//
+// Errors: of call, as it is; otherwise as for [Stream.Record].
+func (s *Stream) WhileRecording(events []*Event, call func() error) (captured bool, err error) {
+	for _, e := range events {
+		if e.ctx != s.ctx {
+			return false, badValue("event", "must be of %v, as the stream is, got one of %v", s.ctx.dev, e.ctx.dev)
+		}
+		if err := e.begin(); err != nil {
+			return false, err
+		}
+		defer e.end()
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	s.ctx.drv.capture.RLock()
+	defer s.ctx.drv.capture.RUnlock()
+	notes := make([]func(), len(events))
+	for i, e := range events {
+		if notes[i], err = s.noteOfRecord(e); err != nil {
+			return false, err
+		}
+	}
+	if err := call(); err != nil {
+		return false, err
+	}
+	for _, note := range notes {
+		if note != nil {
+			captured = true
+			note()
+		}
+	}
+	return captured, nil
+}
+
 // LaunchHostFunc enqueues a call of the C function fn, of type
 // void (*)(void *userData), on a thread of the driver. fn must not call the
 // driver. It calls cuLaunchHostFunc.

@@ -58,18 +58,21 @@ func (n *Node) dropDep(d *Node) {
 // mayHave returns why the edge between two nodes cannot have the data, or nil.
 //
 // Errors: an [*cuda.ArgumentError] unless both are kernels; an [*cuda.Error] if
-// the device has no programmatic launches.
+// the device has no programmatic launches, and the edge needs them.
 func mayHave(data cuda.EdgeData, from, to *Node) error {
 	if data == (cuda.EdgeData{}) {
 		return nil
 	}
-	if data != cuda.Programmatic && data != cuda.LaunchOrder {
-		return badValue("edge", "must be programmatic or in launch order, got %v", data)
+	if data != cuda.Programmatic && data != cuda.LaunchOrder && data != cuda.LaunchCompletion {
+		return badValue("edge", "must be programmatic, in launch order or of a launch's completion, got %v", data)
 	}
 	for _, n := range []*Node{from, to} {
 		if n.kind != cuda.KernelNode {
 			return badValue("edge", "must be between two kernels to be programmatic, and %v is none", n)
 		}
+	}
+	if data == cuda.LaunchCompletion {
+		return nil
 	}
 	return from.g.h.ctx.Device().CheckProgrammatic("cuGraphAddDependencies")
 }

@@ -128,7 +128,7 @@ func TestOldDevicesHaveNoProgrammaticLaunches(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
-// A graph that other code has made may say of edges what AddEdge does not take.
+// A graph that other code has made may have edges that wait for less.
 func TestEdgeDataOfOtherCodeIsShown(t *testing.T) {
 	ctx := openEarly(t)
 	b := buffers(t, ctx, 1, 8)
@@ -138,14 +138,13 @@ func TestEdgeDataOfOtherCodeIsShown(t *testing.T) {
 		_, err := g.Kernel(putParams(t, k, b[0].Ptr(), 1), NodeOptions{})
 		require.NoError(t, err)
 	}
-	odd := cuda.EdgeData{FromPort: cuda.LaunchOrder.FromPort}
 	from, to := g.Nodes()[0].handle, g.Nodes()[1].handle
-	require.NoError(t, ctx.AddDependencies(g.handle, []cuda.NodeHandle{from}, []cuda.NodeHandle{to}, []cuda.EdgeData{odd}))
+	require.NoError(t, ctx.AddDependencies(g.handle, []cuda.NodeHandle{from}, []cuda.NodeHandle{to}, []cuda.EdgeData{cuda.LaunchCompletion}))
 	w, err := Wrap(ctx, g.handle, g, nil, Options{})
 	require.NoError(t, err)
-	require.Equal(t, odd, w.Edges()[0].Data)
-	require.Equal(t, "type 0, port 2 to 0", odd.String())
-	require.Contains(t, w.DOT(), `n0 -> n1 [style=dotted, label="type 0, port 2 to 0"];`)
+	require.Equal(t, cuda.LaunchCompletion, w.Edges()[0].Data)
+	require.Contains(t, w.DOT(), `n0 -> n1 [style=dotted, label="launch_completion"];`)
+	require.Equal(t, "type 2, port 3 to 4", cuda.EdgeData{FromPort: 3, ToPort: 4, Type: 2}.String())
 	require.NoError(t, w.RemoveEdge(w.Nodes()[0], w.Nodes()[1]))
 	require.Empty(t, driverData(t, w))
 	require.NoError(t, w.Close())

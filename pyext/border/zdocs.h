@@ -890,6 +890,15 @@
 #define DOC_LAUNCHCONFIG_PROGRAMMATIC \
     "Whether the kernel may start before the one in front of it has ended."
 
+#define DOC_LAUNCHCONFIG_PROGRAMMATIC_EVENT \
+    "Event that each launch records, for when its blocks have triggered it; or None."
+
+#define DOC_LAUNCHCONFIG_TRIGGER_AT_BLOCK_START \
+    "Whether each block triggers the programmatic event when it begins."
+
+#define DOC_LAUNCHCONFIG_LAUNCH_COMPLETION_EVENT \
+    "Event that each launch records, for when all its blocks have begun; or None."
+
 #define DOC_LAUNCH \
     "launch($module, stream, config, kernel, /, *args, **kwargs)\n" \
     "--\n" \

@@ -87,7 +87,14 @@ static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObje
     cudago_status st = {0};
     int n = cudago_refs_of(p, refs);
     cudago_shape shape = cudago_shape_of(c);
-    cudagoCaptureLaunch(s->id, (void *)config, p->k->id, &shape, p->params, refs, n, &st);
+    EventObject *events[2] = {c->programmatic_event, c->launch_completion_event};
+    uint64_t ids[2];
+    int n_ids = 0, captured;
+    for (int i = 0; i < 2; i++)
+        if (events[i]) ids[n_ids++] = events[i]->id;
+    captured = cudagoCaptureLaunch(s->id, (void *)config, p->k->id, &shape, p->params, refs, n, ids, n_ids, &st);
+    for (int i = 0; i < 2 && !st.kind; i++)
+        if (events[i]) events[i]->captured = captured || events[i]->into_captures;
     return st.kind ? cudago_raise(&st) : 0;
 }
 

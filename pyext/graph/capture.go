@@ -184,22 +184,36 @@ func cudagoCaptureSemaphore(on, semaphore, value C.uint64_t, waits C.int32_t, re
 	record(on, graph.Operation{Params: p, Operands: list}, st, func(s *cuda.Stream) error { return cuda.SemaphoreOp(p, s) })
 }
 
+// cudagoCaptureLaunch records a launch, which records events. It returns 1 if
+// these stand for places in a capture.
+//
 //export cudagoCaptureLaunch
 func cudagoCaptureLaunch(on C.uint64_t, config unsafe.Pointer, kernel C.uint64_t, shape *C.cudago_shape,
-	params *unsafe.Pointer, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	params *unsafe.Pointer, refs *C.cudago_ref, n C.int, ids *C.uint64_t, nIDs C.int, st *C.cudago_status) (captured C.int) {
 	list := operands(refs, n)
 	p, err := kernelParams(kernel, shape, params)
+	events := make([]*cuda.Event, nIDs)
+	for i, id := range unsafe.Slice(ids, int(nIDs)) {
+		if err == nil {
+			events[i], err = stream.Events.Get(uint64(id))
+		}
+	}
 	if err != nil {
 		releaseOperands(list)
 		guard(st, func() error { return err })
-		return
+		return 0
 	}
 	record(on, graph.Operation{Params: p, Operands: list}, st, func(s *cuda.Stream) error {
 		runtime.LockOSThread() // the current context set below belongs to the thread
 		defer runtime.UnlockOSThread()
-		return s.Context().Do(func() error {
-			r := border.Driver.Load().RawLaunchKernelEx(config, p.Kernel.Handle(), unsafe.Pointer(params))
-			return s.Context().Failure("cuLaunchKernelEx", r, "kernel "+p.Kernel.Name())
+		is, err := s.WhileRecording(events, func() error {
+			return s.Context().Do(func() error {
+				r := border.Driver.Load().RawLaunchKernelEx(config, p.Kernel.Handle(), unsafe.Pointer(params))
+				return s.Context().Failure("cuLaunchKernelEx", r, "kernel "+p.Kernel.Name())
+			})
 		})
+		captured = border.Bool[C.int](is)
+		return err
 	})
+	return captured
 }

@@ -32,7 +32,7 @@ static QUIET int edge_now(GraphObject *self, uint64_t from, uint64_t to, int por
     return 0;
 }
 
-/* _edge(from, to, port): adds the edge from a port of a node, of which there are 3; or removes it, if the port is -1 */
+/* _edge(from, to, what): adds the edge that waits for one of 4 things; or removes it, if that is -1 */
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t from, to;
@@ -40,7 +40,7 @@ PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t
     if (n != 3 || cudago_read_node(args[0], &from) || cudago_read_node(args[1], &to)) return NULL;
     long port = PyLong_AsLong(args[2]);
     if (port == -1 && PyErr_Occurred()) return NULL;
-    if (port < -1 || port > 2) return PyErr_SetString(PyExc_ValueError, "_edge takes a port of 0 to 2, or -1"), NULL;
+    if (port < -1 || port > 3) return PyErr_SetString(PyExc_ValueError, "_edge takes a number of 0 to 3, or -1"), NULL;
     if (cudago_graph_ready(self) || edge_now(self, from, to, (int)port, &st)) return NULL;
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;

@@ -58,14 +58,14 @@ func (g *pyGraph) forget(n *graph.Node) {
 	}
 }
 
-// edgeData is what the ports of kernels mean, other than completion.
-var edgeData = [...]cuda.EdgeData{{}, cuda.Programmatic, cuda.LaunchOrder}
+// edgeData is what an edge can wait for.
+var edgeData = [...]cuda.EdgeData{{}, cuda.Programmatic, cuda.LaunchOrder, cuda.LaunchCompletion}
 
-// cudagoGraphEdge adds the edge between two nodes, from a port of the first one;
-// or removes it, if the port is negative.
+// cudagoGraphEdge adds the edge between two nodes, with the data of that number;
+// or removes it, if the number is negative.
 //
 //export cudagoGraphEdge
-func cudagoGraphEdge(id, from, to C.uint64_t, port C.int, st *C.cudago_status) {
+func cudagoGraphEdge(id, from, to C.uint64_t, data C.int, st *C.cudago_status) {
 	guard(st, func() error {
 		g, err := graphs.Get(uint64(id))
 		if err != nil {
@@ -76,9 +76,9 @@ func cudagoGraphEdge(id, from, to C.uint64_t, port C.int, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		if port < 0 {
+		if data < 0 {
 			return g.RemoveEdge(list[0], list[1])
 		}
-		return g.AddEdge(list[0], list[1], edgeData[port])
+		return g.AddEdge(list[0], list[1], edgeData[data])
 	})
 }

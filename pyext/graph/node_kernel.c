@@ -21,7 +21,7 @@ PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t dev
     if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
     KernelObject *ko = (KernelObject *)kernel;
     cudago_kernel *k = cudago_kernel_on(ko, device);
-    if (!k || cudago_check_config((ConfigObject *)config, k)) return NULL;
+    if (!k || cudago_refuse_events((ConfigObject *)config, "a kernel node") || cudago_check_config((ConfigObject *)config, k)) return NULL;
     uint8_t small[SMALL_VALUES] __attribute__((aligned(16))), *values = small;
     if (k->size > sizeof small && !(values = malloc(k->size))) return PyErr_NoMemory();
     cudago_packing p;

@@ -41,12 +41,53 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
     return 0;
 }
 
-/* _config_new(cls, grid, block, cluster, shared_memory, cooperative, priority, programmatic) */
+/* What the driver refuses, without a word about why. */
+static int read_event(PyObject *o, EventObject **event, const char *name) {
+    if (o == Py_None) return 0;
+    if (cudago_expect(o, CLS_EVENT, name)) return -1;
+    EventObject *e = (EventObject *)o;
+    if (e->timing) return PyErr_Format(PyExc_ValueError, "%s must be an event without timing_enabled", name), -1;
+    if (e->shared) return PyErr_Format(PyExc_ValueError, "%s must not be an event that processes share", name), -1;
+    *event = (EventObject *)NEW_REF(o);
+    return 0;
+}
+static int read_events(ConfigObject *self, PyObject *programmatic, PyObject *completion) {
+    if (read_event(programmatic, &self->programmatic_event, "programmatic_event") ||
+        read_event(completion, &self->launch_completion_event, "launch_completion_event"))
+        return -1;
+    if (programmatic != Py_None && programmatic == completion)
+        return PyErr_SetString(PyExc_ValueError, "programmatic_event and launch_completion_event must be two events"), -1;
+    if (self->trigger_at_block_start && !self->programmatic_event)
+        return PyErr_SetString(PyExc_ValueError, "trigger_at_block_start needs a programmatic_event, which it triggers"), -1;
+    return 0;
+}
+
+int cudago_refuse_events(const ConfigObject *c, const char *what) {
+    if (!cudago_records_events(c)) return 0;
+    return PyErr_Format(PyExc_ValueError,
+                        "config must not have a %s: %s records none, only a launch into a stream does; edges of graphs say the same, "
+                        "see Graph.add_edge",
+                        c->programmatic_event ? "programmatic_event" : "launch_completion_event", what),
+           -1;
+}
+
+PyObject *cudago_config_without_events(ConfigObject *c) {
+    if (!cudago_records_events(c)) return NEW_REF(c);
+    ConfigObject *plain = cudago_alloc(CLS_CONFIG);
+    if (!plain) return NULL;
+    cudago_shape shape = cudago_shape_of(c);
+    memcpy(plain->grid, &shape, sizeof shape);
+    return (PyObject *)plain;
+}
+
+/* _config_new(cls, grid, block, cluster, shared_memory, cooperative, priority, programmatic, programmatic_event,
+ * trigger_at_block_start, launch_completion_event) */
 PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     (void)module;
-    PyObject *cls, *grid, *block, *cluster, *shared, *priority;
-    int cooperative, programmatic;
-    if (!PyArg_ParseTuple(args, "OOOOOpOp", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority, &programmatic))
+    PyObject *cls, *grid, *block, *cluster, *shared, *priority, *programmatic_event, *completion_event;
+    int cooperative, programmatic, trigger;
+    if (!PyArg_ParseTuple(args, "OOOOOpOpOpO", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority, &programmatic,
+                          &programmatic_event, &trigger, &completion_event))
         return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_CONFIG]))
         return PyErr_SetString(PyExc_TypeError, "not a LaunchConfig class"), NULL;
@@ -55,6 +96,7 @@ PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     if (!self) return NULL;
     self->cooperative = cooperative;
     self->programmatic = programmatic;
+    self->trigger_at_block_start = trigger;
     int32_t bytes = 0;
     int bad = cudago_int32(shared, "shared_memory", 0, &bytes) || read_dims(grid, self->grid, "grid") || read_dims(block, self->block, "block");
     self->shared_memory = (uint32_t)bytes;
@@ -63,7 +105,7 @@ PyObject *cudago_config_new(PyObject *module, PyObject *args) {
         self->has_priority = 1;
         bad = cudago_int32(priority, "priority", INT32_MIN, &self->priority);
     }
-    if (bad) {
+    if (bad || read_events(self, programmatic_event, completion_event)) {
         Py_DECREF(self);
         return NULL;
     }
@@ -103,11 +145,13 @@ static int wrong_config(const ConfigObject *c, cudago_kernel *k) {
     return check_shared(c, k);
 }
 
+static QUIET int needs_programmatic(const ConfigObject *c) { return c->programmatic || c->programmatic_event; }
+
 /* The rest is rare enough for a call into Go: a cluster has to divide the grid, on a device that has clusters. And a
  * programmatic launch needs a device that has those. */
 static int check_rest(ConfigObject *c, cudago_kernel *k) {
     cudago_status st = {0};
-    cudagoCheckConfig(k, c->grid, c->block, c->cluster, c->programmatic, &st);
+    cudagoCheckConfig(k, c->grid, c->block, c->cluster, needs_programmatic(c), &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
 
@@ -117,7 +161,7 @@ int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
     int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&
                (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared;
     if (!fits && wrong_config(c, k)) return -1;
-    return c->cluster[0] || c->programmatic > k->programmatic ? check_rest(c, k) : 0;
+    return c->cluster[0] || needs_programmatic(c) > k->programmatic ? check_rest(c, k) : 0;
 }
 
 static PyObject *dims(const uint32_t *d) { return Py_BuildValue("(III)", d[0], d[1], d[2]); }
@@ -153,7 +197,24 @@ static PyObject *config_programmatic(ConfigObject *self, void *unused) {
     return PyBool_FromLong(self->programmatic);
 }
 
-static void config_dealloc(ConfigObject *self) { cudago_free((PyObject *)self); }
+static PyObject *config_trigger(ConfigObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(self->trigger_at_block_start);
+}
+static PyObject *config_programmatic_event(ConfigObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->programmatic_event ? (PyObject *)self->programmatic_event : Py_None);
+}
+static PyObject *config_completion_event(ConfigObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->launch_completion_event ? (PyObject *)self->launch_completion_event : Py_None);
+}
+
+static void config_dealloc(ConfigObject *self) {
+    Py_XDECREF(self->programmatic_event);
+    Py_XDECREF(self->launch_completion_event);
+    cudago_free((PyObject *)self);
+}
 
 static PyGetSetDef getset[] = {
     {"grid", (getter)config_grid, NULL, DOC_LAUNCHCONFIG_GRID, NULL},
@@ -163,6 +224,9 @@ static PyGetSetDef getset[] = {
     {"cooperative", (getter)config_cooperative, NULL, DOC_LAUNCHCONFIG_COOPERATIVE, NULL},
     {"priority", (getter)config_priority, NULL, DOC_LAUNCHCONFIG_PRIORITY, NULL},
     {"programmatic", (getter)config_programmatic, NULL, DOC_LAUNCHCONFIG_PROGRAMMATIC, NULL},
+    {"programmatic_event", (getter)config_programmatic_event, NULL, DOC_LAUNCHCONFIG_PROGRAMMATIC_EVENT, NULL},
+    {"trigger_at_block_start", (getter)config_trigger, NULL, DOC_LAUNCHCONFIG_TRIGGER_AT_BLOCK_START, NULL},
+    {"launch_completion_event", (getter)config_completion_event, NULL, DOC_LAUNCHCONFIG_LAUNCH_COMPLETION_EVENT, NULL},
     {0},
 };
 static PyType_Slot slots[] = {{Py_tp_dealloc, config_dealloc}, {Py_tp_getset, getset}, {0, NULL}};

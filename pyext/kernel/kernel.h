@@ -70,6 +70,8 @@ typedef struct {
     uint32_t grid[3], block[3], cluster[3];
     uint32_t shared_memory;
     int32_t cooperative, has_priority, priority, programmatic;
+    int32_t trigger_at_block_start;
+    EventObject *programmatic_event, *launch_completion_event; /* that launches record, counted; or NULL */
 } ConfigObject;
 
 /* What a configuration says, for Go. */
@@ -82,6 +84,11 @@ typedef struct {
 _Static_assert(sizeof(ConfigObject) - offsetof(ConfigObject, grid) >= sizeof(cudago_shape) &&
                    offsetof(ConfigObject, programmatic) - offsetof(ConfigObject, grid) == offsetof(cudago_shape, programmatic),
                "a ConfigObject ends with a shape");
+static inline QUIET int cudago_records_events(const ConfigObject *c) { return c->programmatic_event || c->launch_completion_event; }
+/* Nodes of graphs, and what else is no launch into a stream, record none: -1 with ValueError if the configuration has some.
+ * what: "a kernel node". */
+int cudago_refuse_events(const ConfigObject *c, const char *what);
+PyObject *cudago_config_without_events(ConfigObject *c); /* a new reference, or NULL */
 static inline QUIET cudago_shape cudago_shape_of(const ConfigObject *c) {
     cudago_shape s = {.shared_memory = c->shared_memory,
                       .cooperative = c->cooperative,
@@ -247,7 +254,7 @@ QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our ow
 QUIET const OperandObject *cudago_pack_lost(const cudago_packing *p);
 void cudago_pack_free(cudago_packing *p);
 /* A configuration, as the driver reads it; its attributes stay where a points to. Needs no GIL: nothing changes o. */
-enum { CUDAGO_MAX_ATTRIBUTES = 4 };
+enum { CUDAGO_MAX_ATTRIBUTES = 6 };
 QUIET void cudago_fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
 

@@ -35,6 +35,12 @@ QUIET void cudago_fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const Con
     if (o->cluster[0]) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, o->cluster, sizeof o->cluster);
     if (o->has_priority) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PRIORITY, &o->priority, sizeof o->priority);
     if (o->programmatic) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, &on, sizeof on);
+    if (!cudago_records_events(o)) return;
+    const EventObject *e = o->programmatic_event, *begun = o->launch_completion_event;
+    CUlaunchEvent value = {.Event = e ? e->h : 0, .TriggerAtBlockStart = o->trigger_at_block_start};
+    if (e) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, &value, sizeof value);
+    value = (CUlaunchEvent){.Event = begun ? begun->h : 0};
+    if (begun) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, &value, sizeof value);
 }
 
 cudago_recorder cudago_record;
@@ -45,7 +51,33 @@ typedef struct {
     ConfigObject *config;
     cudago_packing *p;
     uintptr_t *refs; /* room for what is kept until it has ended */
+    PyObject *held[2]; /* keep the events that the launch records from being destroyed until it has ended; or NULL */
 } launching;
+
+/* Their events, of which either may be NULL. */
+static QUIET EventObject *event_of(const launching *l, int i) {
+    return i ? l->config->launch_completion_event : l->config->programmatic_event;
+}
+static QUIET int events_now(const launching *l, const cudago_stream *s) {
+    for (int i = 0; i < 2; i++) {
+        EventObject *e = event_of(l, i);
+        if (!e) continue;
+        if (cudago_event_now(e)) return -1;
+        if (e->device != s->device)
+            return PyErr_Format(PyExc_ValueError, "%s belongs to device %d, the stream to device %d",
+                                i ? "launch_completion_event" : "programmatic_event", e->device, s->device),
+                   -1;
+    }
+    return 0;
+}
+static QUIET void events_begin(const launching *l) {
+    for (int i = 0; i < 2; i++)
+        if (event_of(l, i)) cudago_recording_begins(event_of(l, i), 0);
+}
+static QUIET void events_end(const launching *l, int recorded) {
+    for (int i = 0; i < 2; i++)
+        if (event_of(l, i)) cudago_recording_ends(event_of(l, i), recorded, 0);
+}
 
 static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cudago_stream *s) {
     int pushed;
@@ -59,8 +91,11 @@ static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint
     const cudago_packing *p = l->p;
     for (int i = 0; i < p->n_used; i++) cudago_cell_note_kept(p->used[i], s, position);
     if (code) return cudago_launch_error(p->kernel, p->k, l->config, code);
-    if (!p->keep && !p->n_kept) return 0;
-    cudago_keep_until(s, position, l->refs, cudago_kept(p, l->refs));
+    if (!p->keep && !p->n_kept && !cudago_records_events(l->config)) return 0;
+    size_t n = cudago_kept(p, l->refs);
+    for (int i = 0; i < 2; i++)
+        if (l->held[i]) l->refs[n++] = (uintptr_t)NEW_REF(l->held[i]);
+    cudago_keep_until(s, position, l->refs, n);
     return 0;
 }
 
@@ -81,10 +116,12 @@ static int launch_away(const launching *l, CUlaunchConfig *c, cudago_stream *s) 
     cudago_status st = {0};
     int32_t code = CUDAGO_NOT_CALLED;
     for (int i = 0; i < p->n_used; i++) cudago_cell_retain(p->used[i]);
+    if (cudago_records_events(l->config)) events_begin(l);
     cudago_leave leave = cudago_gil_leave(s);
     int stopped = order_theirs_away(p, s->device, s->h, &st);
     if (!stopped) code = call_driver(c, p, s);
     uint64_t position = cudago_gil_back(&leave, code);
+    if (cudago_records_events(l->config)) events_end(l, !stopped && !code);
     int r = 0;
     if (stopped) unreserve(p, p->n_used, s);
     else r = finish(l, s, code, position);
@@ -112,7 +149,7 @@ static QUIET int order_theirs(const cudago_packing *p, cudago_stream *s) {
 static QUIET int launch_now(const launching *l) {
     cudago_packing *p = l->p;
     cudago_stream *s = cudago_stream_now(l->stream);
-    if (!s) return -1;
+    if (!s || (cudago_records_events(l->config) && events_now(l, s))) return -1;
     CUlaunchConfig c;
     CUlaunchAttribute attributes[CUDAGO_MAX_ATTRIBUTES];
     cudago_fill_config(&c, attributes, l->config, s->h);
@@ -120,15 +157,32 @@ static QUIET int launch_now(const launching *l) {
     if (capturing < 0) return -1;
     if (capturing) {
         if (!p->record) return CUDAGO_AGAIN;
-        return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p);
+        return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p); /* which notes the events */
     }
     if (cudago_pack_now(p)) return -1;
     int away = !cudago_keeps_gil(s);
     if (!away && order_theirs(p, s)) return -1;
     if (reserve(p, s)) return -1;
     if (away) return launch_away(l, &c, s);
+    int records = cudago_records_events(l->config);
+    if (records) events_begin(l);
     int32_t code = call_driver(&c, p, s);
+    if (records) events_end(l, !code);
     return finish(l, s, code, code ? 0 : cudago_queued(s));
+}
+
+static int hold_events(launching *l) {
+    for (int i = 0; i < 2; i++)
+        if (event_of(l, i) && !(l->held[i] = cudago_event_hold(event_of(l, i)))) return -1;
+    return 0;
+}
+
+/* What a graph keeps of it, whose node records no events. */
+static int make_record(const launching *l) {
+    PyObject *config = cudago_config_without_events(l->config);
+    int r = config ? cudago_pack_own(l->p, config) : -1;
+    Py_XDECREF(config);
+    return r;
 }
 
 enum { FEW_REFS = 32 };
@@ -136,13 +190,16 @@ enum { FEW_REFS = 32 };
 static int launch_packed(launching *l) {
     uintptr_t few[FEW_REFS];
     cudago_packing *p = l->p;
-    size_t most = (p->keep ? (size_t)PyList_Size(p->keep) : 0) + (size_t)(2 * p->n_lent + p->natives);
+    size_t most = (p->keep ? (size_t)PyList_Size(p->keep) : 0) + (size_t)(2 * p->n_lent + p->natives) + 2;
     l->refs = most <= FEW_REFS ? few : malloc(most * sizeof *l->refs);
     if (!l->refs) return PyErr_NoMemory(), -1;
     cudago_note_site();
-    int r = p->n_lent && p->ran ? cudago_lent_unchanged(p) : 0;
+    int r = cudago_records_events(l->config) ? hold_events(l) : 0;
+    if (!r && p->n_lent && p->ran) r = cudago_lent_unchanged(p);
     if (!r) r = launch_now(l);
-    if (r == CUDAGO_AGAIN) r = cudago_pack_own(p, (PyObject *)l->config) ? -1 : launch_now(l);
+    if (r == CUDAGO_AGAIN) r = make_record(l) ? -1 : launch_now(l);
+    Py_XDECREF(l->held[0]);
+    Py_XDECREF(l->held[1]);
     if (l->refs != few) free(l->refs);
     return r;
 }

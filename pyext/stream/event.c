@@ -30,6 +30,8 @@ PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n
     EventObject *self = cudago_alloc(CLS_EVENT);
     if (!self) return NULL;
     int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    self->timing = timing;
+    self->shared = shared;
     cudago_status st = {0};
     uint64_t id = 0;
     uintptr_t h = 0;
@@ -51,6 +53,7 @@ PyObject *cudago_event_open(PyObject *module, PyObject *const *args, Py_ssize_t 
     EventObject *self = cudago_alloc(CLS_EVENT);
     if (!self) return NULL;
     int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    self->shared = 1;
     cudago_status st = {0};
     uint64_t id = 0;
     uintptr_t h = 0;
@@ -64,6 +67,26 @@ PyObject *cudago_event_open(PyObject *module, PyObject *const *args, Py_ssize_t 
 QUIET int cudago_event_now(const EventObject *self) {
     if (!self->h) return cudago_raise_closed("event");
     return cudago_event_closed(self) ? cudago_raise_lost("event", self->device) : 0;
+}
+
+static const char hold_name[] = "cudago._core.event";
+static void let_go(PyObject *capsule) {
+    const uint64_t *hold = PyCapsule_GetPointer(capsule, hold_name);
+    if (!cudago_unusable) cudagoEventLetGo(*hold);
+    free((void *)hold);
+}
+static QUIET int hold_now(const EventObject *self, uint64_t *hold) {
+    if (cudago_event_now(self)) return -1;
+    return (*hold = cudagoEventHold(self->id)) ? 0 : cudago_raise_closed("event");
+}
+PyObject *cudago_event_hold(EventObject *self) {
+    uint64_t *hold = malloc(sizeof *hold);
+    if (!hold) return PyErr_NoMemory();
+    if (hold_now(self, hold)) return free(hold), NULL;
+    PyObject *capsule = PyCapsule_New(hold, hold_name, let_go);
+    if (capsule) return capsule;
+    cudagoEventLetGo(*hold);
+    return free(hold), NULL;
 }
 
 /* Go's handle of an event that can be queried; 0 with an exception. While a capture is open a query of an event that

@@ -100,6 +100,32 @@ func cudagoEventRecord(event, stream C.uint64_t, st *C.cudago_status) (captured 
 	return captured
 }
 
+// helds are the ends of uses of events, by launches that record them.
+var helds = border.NewTable[func()]("event of a launch")
+
+// cudagoEventHold keeps an event from being destroyed, even if it is closed,
+// until cudagoEventLetGo. It returns 0 if it is closed already.
+//
+//export cudagoEventHold
+func cudagoEventHold(event C.uint64_t) C.uint64_t {
+	e, err := Events.Get(uint64(event))
+	if err != nil {
+		return 0
+	}
+	_, done, err := e.Use()
+	if err != nil {
+		return 0
+	}
+	return C.uint64_t(helds.Put(done))
+}
+
+//export cudagoEventLetGo
+func cudagoEventLetGo(hold C.uint64_t) {
+	if done, ok := helds.Take(uint64(hold)); ok {
+		border.Reaper.Add(border.Once(func() error { done(); return nil }))
+	}
+}
+
 // cudagoStreamWaitEvent waits as cudagoEventRecord does.
 //
 //export cudagoStreamWaitEvent

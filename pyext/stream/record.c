@@ -69,11 +69,11 @@ PyObject *cudago_stream_wait_event(StreamObject *self, PyObject *event) {
 
 /* Records of one event that overlap may reach the driver in any order. So if one of them goes into a capture, the event
  * counts as captured: asking for the state of one that is would invalidate the capture. */
-static QUIET void recording_begins(EventObject *e, int capturing) {
+QUIET void cudago_recording_begins(EventObject *e, int capturing) {
     e->recording++;
     if (capturing) e->into_captures = 1;
 }
-static QUIET void recording_ends(EventObject *e, int recorded, int captured) {
+QUIET void cudago_recording_ends(EventObject *e, int recorded, int captured) {
     if (recorded) e->captured = captured || e->into_captures;
     if (!--e->recording) e->into_captures = 0;
 }
@@ -83,12 +83,12 @@ static QUIET void recording_ends(EventObject *e, int recorded, int captured) {
 static PyObject *record_away(EventObject *e, uint64_t event, cudago_stream *s, int capturing) {
     cudago_status st = {0};
     uint64_t stream = s->id;
-    recording_begins(e, capturing);
+    cudago_recording_begins(e, capturing);
     cudago_leave l = cudago_gil_leave(s);
     int captured = cudagoEventRecord(event, stream, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
-    recording_ends(e, !st.kind, captured);
+    cudago_recording_ends(e, !st.kind, captured);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF((PyObject *)e);
 }
 

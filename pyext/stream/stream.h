@@ -171,10 +171,16 @@ typedef struct {
     uint32_t generation;
     uint32_t recording;    /* records under way that released the GIL */
     int32_t into_captures; /* one of them, or of those that they overlap, goes into a capture */
+    int32_t timing, shared; /* immutable; shared: with other processes */
 } EventObject;
 static inline QUIET int cudago_event_closed(const EventObject *e) { return !e->h || cudago_lost(e->device, e->generation); }
 #define CUDAGO_EVENT_HANDLE 64 /* bytes of a CUipcEventHandle */
 QUIET int cudago_event_now(const EventObject *e); /* -1 with ClosedError */
+/* While the capsule lives the event is not destroyed, even if it is closed. NULL with ClosedError. */
+PyObject *cudago_event_hold(EventObject *e);
+/* Around what records an event and releases the GIL; capturing: into a capture. */
+QUIET void cudago_recording_begins(EventObject *e, int capturing);
+QUIET void cudago_recording_ends(EventObject *e, int recorded, int captured);
 
 /* --- captures -------------------------------------------------------------------------------------------------- */
 

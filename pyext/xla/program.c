@@ -97,7 +97,9 @@ PyObject *cudago_xla_pack(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOO!O!O!O!", &kernel, &config, &PyTuple_Type, &devices, &PyTuple_Type, &given, &PyTuple_Type, &types,
                           &PyTuple_Type, &names))
         return NULL;
-    if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
+    if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel") ||
+        cudago_refuse_events((ConfigObject *)config, "a kernel that XLA launches"))
+        return NULL;
     if (PyTuple_Size(names) != PyTuple_Size(types)) return PyErr_SetString(PyExc_ValueError, "a name for each type"), NULL;
     cudago_kernel *k = kernel_on_all((KernelObject *)kernel, (ConfigObject *)config, devices);
     if (!k || check_arrays((KernelObject *)kernel, k, types, names)) return NULL;
@@ -144,7 +146,9 @@ static int read_launch(traced *l, PyObject *launch, PyObject *devices, uint32_t 
     Py_ssize_t size;
     if (!PyTuple_Check(launch)) return PyErr_SetString(PyExc_TypeError, "a launch is a tuple"), -1;
     if (!PyArg_ParseTuple(launch, "OOy#O!", &kernel, &config, &values, &size, &PyTuple_Type, &addresses)) return -1;
-    if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return -1;
+    if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel") ||
+        cudago_refuse_events((ConfigObject *)config, "a kernel that XLA launches"))
+        return -1;
     cudago_kernel *k = kernel_on_all((KernelObject *)kernel, NULL, devices);
     if (!k || load(l, (KernelObject *)kernel, devices)) return -1;
     l->kernel = NEW_REF(kernel);

@@ -1118,6 +1118,18 @@ class LaunchConfig:
     def programmatic(self) -> bool:
         """Whether the kernel may start before the one in front of it has ended."""
 
+    @property
+    def programmatic_event(self) -> _event.Event | None:
+        """Event that each launch records, for when its blocks have triggered it; or None."""
+
+    @property
+    def trigger_at_block_start(self) -> bool:
+        """Whether each block triggers the programmatic event when it begins."""
+
+    @property
+    def launch_completion_event(self) -> _event.Event | None:
+        """Event that each launch records, for when all its blocks have begun; or None."""
+
 def launch(
     stream: StreamLike,
     config: _launch.LaunchConfig,
@@ -1857,6 +1869,9 @@ def _config_new(
     cooperative: bool,
     priority: int | None,
     programmatic: bool,
+    programmatic_event: _event.Event | None,
+    trigger_at_block_start: bool,
+    launch_completion_event: _event.Event | None,
     /,
 ) -> _Config: ...
 def _tensor_map_new(

@@ -189,10 +189,10 @@ def test_wrong_edges(graph, plus, a):
     for start, end in ((fill, one), (one, fill), (graph.join(), graph.join())):
         with pytest.raises(ValueError, match="must be between two kernels to be programmatic"):
             graph.add_edge(start, end, programmatic=True)
-    with pytest.raises(ValueError, match="or 'launch_order', got 'trigger'"):
+    with pytest.raises(ValueError, match="or 'launch_completion', got 'trigger'"):
         graph.add_edge(one, two, programmatic="trigger")
     for wrong in (1, None, np.True_, b"programmatic"):
-        with pytest.raises(TypeError, match="must be a bool or 'launch_order', not "):
+        with pytest.raises(TypeError, match="must be a bool or a str such as 'launch_order', not "):
             graph.add_edge(one, two, programmatic=wrong)
     assert graph.edge_data == {}
     graph.add_edge(one, two, programmatic="programmatic")
@@ -500,7 +500,7 @@ WRONG = {
     "twice": (edges(1, [[0, "programmatic"]] * 2), "from 0, for which it does not wait, or not"),
     "no pair": (edges(1, [[0]]), "must be a node and what is waited for"),
     "no list": (edges(1, {"0": "programmatic"}), "edges of node 'two' must be a list"),
-    "something else": (edges(1, [[0, "port 3"]]), "must be one of programmatic, launch_order"),
+    "something else": (edges(1, [[0, "port 3"]]), "must be one of programmatic, launch_order, lau"),
     "negative": (edges(1, [[-1, "programmatic"]]), "must be a whole number"),
     "of no kernel": (
         edges(3, [[2, "programmatic"]]),

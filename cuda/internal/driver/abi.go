@@ -178,7 +178,9 @@ const (
 	CU_LAUNCH_ATTRIBUTE_COOPERATIVE                       CUlaunchAttributeID = 2
 	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION                 CUlaunchAttributeID = 4
 	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION CUlaunchAttributeID = 6
+	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT                CUlaunchAttributeID = 7 // of launches, not of nodes: CUlaunchEvent
 	CU_LAUNCH_ATTRIBUTE_PRIORITY                          CUlaunchAttributeID = 8
+	CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT           CUlaunchAttributeID = 12 // as above
 )
 
 // CUlaunchAttribute is one launch attribute. From cuda.h, CUDA 12.4: 72 bytes.
@@ -187,6 +189,16 @@ type CUlaunchAttribute struct {
 	ID    CUlaunchAttributeID
 	_     [4]byte
 	Value [64]byte
+}
+
+// CUlaunchEvent begins the value of an attribute that records an event with a
+// launch. From cuda.h, CUDA 12.4, CUlaunchAttributeValue: programmaticEvent, and
+// launchCompletionEvent without its last member.
+type CUlaunchEvent struct {
+	_                   structs.HostLayout
+	Event               CUevent
+	Flags               int32 // of cuEventRecordWithFlags, without CU_EVENT_RECORD_EXTERNAL
+	TriggerAtBlockStart int32
 }
 
 // CUlaunchAttributeValue is the value of one attribute, a union, of which kernel

@@ -13,6 +13,7 @@ func TestLayouts(t *testing.T) {
 	var (
 		pool   CUmemPoolProps
 		attr   CUlaunchAttribute
+		event  CUlaunchEvent
 		config CUlaunchConfig
 		kernel CUDA_KERNEL_NODE_PARAMS
 		memcpy CUDA_MEMCPY3D
@@ -56,6 +57,9 @@ func TestLayouts(t *testing.T) {
 		{"CUmemPoolProps.maxSize", unsafe.Offsetof(pool.MaxSize), 24},
 		{"CUlaunchAttribute", unsafe.Sizeof(attr), 72},
 		{"CUlaunchAttribute.value", unsafe.Offsetof(attr.Value), 8},
+		{"CUlaunchAttributeValue.programmaticEvent", unsafe.Sizeof(event), 16},
+		{"CUlaunchAttributeValue.programmaticEvent.flags", unsafe.Offsetof(event.Flags), 8},
+		{"CUlaunchAttributeValue.programmaticEvent.triggerAtBlockStart", unsafe.Offsetof(event.TriggerAtBlockStart), 12},
 		{"CUlaunchConfig", unsafe.Sizeof(config), 56},
 		{"CUlaunchConfig.hStream", unsafe.Offsetof(config.HStream), 32},
 		{"CUlaunchConfig.attrs", unsafe.Offsetof(config.Attrs), 40},

@@ -12,21 +12,22 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 PLAIN, REMOVED = 0, -1  # an edge that waits for completion; in calls, one that is to be removed
-PORTS = {"programmatic": 1, "launch_order": 2}  # of kernel nodes: CU_GRAPH_KERNEL_NODE_PORT_*
+PORTS = {"programmatic": 1, "launch_order": 2, "launch_completion": 3}  # edgeData in edit.go
 
 
 def port_of(programmatic: object) -> int:
-    """Return the port that `Graph.add_edge` is asked for."""
+    """Return the number of what `Graph.add_edge` is asked for."""
     if isinstance(programmatic, bool):
         return int(programmatic)
     if not isinstance(programmatic, str):
         raise TypeError(
-            f"programmatic must be a bool or 'launch_order', not {type(programmatic).__name__}"
+            f"programmatic must be a bool or a str such as 'launch_order', not "
+            f"{type(programmatic).__name__}"
         )
     if programmatic not in PORTS:
         raise ValueError(
-            f"programmatic must be True, False, 'programmatic' or 'launch_order', got "
-            f"{programmatic!r}"
+            "programmatic must be True, False, 'programmatic', 'launch_order' or "
+            f"'launch_completion', got {programmatic!r}"
         )
     return PORTS[programmatic]
 

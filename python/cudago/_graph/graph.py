@@ -198,7 +198,7 @@ class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
         start: Node,
         end: Node,
         *,
-        programmatic: bool | Literal["programmatic", "launch_order"] = False,
+        programmatic: (bool | Literal["programmatic", "launch_order", "launch_completion"]) = False,
     ) -> None:
         """Make one node wait for another.
 
@@ -211,6 +211,8 @@ class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
             ``"programmatic"``: that all blocks of `start` have executed
             ``cudaTriggerProgrammaticLaunchCompletion()``, or ended. ``"launch_order"``: that all
             blocks of `start` have begun. Either needs compute capability 9.0.
+            ``"launch_completion"``: the same as ``"launch_order"``, on any device, but
+            ``cudaGridDependencySynchronize()`` does not wait for `start`.
 
         Raises
         ------

@@ -13,10 +13,22 @@ from .._ordinal import device_at
 
 if TYPE_CHECKING:
     from .._memory.device import Device
+    from .._stream.event import Event
     from ..typing import Dims
     from .kernel import Kernel
 
 __all__ = ["LaunchConfig", "launch"]
+
+_SHOWN = (
+    "cluster",
+    "shared_memory",
+    "cooperative",
+    "priority",
+    "programmatic",
+    "programmatic_event",
+    "trigger_at_block_start",
+    "launch_completion_event",
+)
 
 
 class LaunchConfig(_core.LaunchConfig):
@@ -39,11 +51,24 @@ class LaunchConfig(_core.LaunchConfig):
     programmatic : bool
         Whether the kernel may start before the kernel in front of it has ended; needs compute
         capability 9.0.
+    programmatic_event : Event, optional
+        Event that each launch records: it completes once all blocks have executed
+        ``cudaTriggerProgrammaticLaunchCompletion()`` or ended. Needs compute capability 9.0.
+    trigger_at_block_start : bool
+        Whether each block triggers `programmatic_event` when it begins.
+    launch_completion_event : Event, optional
+        Event that each launch records: it completes once all blocks have begun.
+
+    Raises
+    ------
+    ValueError
+        If an event has ``timing_enabled``, is shared with other processes, or is given twice; or if
+        there is no event to trigger.
 
     Notes
     -----
     Equal if all their values are. Creating one calls no driver; the launch checks the device's
-    limits.
+    limits, and whether the events are open and of its device.
 
     A *programmatic* launch overlaps the start of a kernel with the end of the previous kernel on
     the stream. It may start once all blocks of that kernel have executed
@@ -53,6 +78,16 @@ class LaunchConfig(_core.LaunchConfig):
     makes a programmatic edge, and so does adding a kernel node behind another: see
     `Graph.add_edge`. The simulated driver starts the kernel after the previous one, which is always
     allowed.
+
+    The events extend this to other streams: what waits for one (`Stream.wait`) may start before the
+    kernel that records it has ended. A kernel behind a programmatic event has to execute
+    ``cudaGridDependencySynchronize()`` before it uses what that kernel writes; behind a launch
+    completion event nothing makes that visible. Both are best effort: they can complete as late as
+    with the kernel, and do so on the simulated driver. An event may be closed at any time: it stays
+    in the driver until the launch has ended. In a capture it stands for a place in the graph, as a
+    recorded event does, and a kernel that waits for it gets an edge of that kind. The node has no
+    event: so its configuration (`Node.params`) has none, and none can be given to nodes that are
+    added to graphs, updated or bound.
 
     Examples
     --------
@@ -72,10 +107,23 @@ class LaunchConfig(_core.LaunchConfig):
         cooperative: bool = False,
         priority: int | None = None,
         programmatic: bool = False,
+        programmatic_event: Event | None = None,
+        trigger_at_block_start: bool = False,
+        launch_completion_event: Event | None = None,
     ) -> LaunchConfig:
         """Check the values and create the configuration."""
         made: LaunchConfig = _core._config_new(
-            cls, grid, block, cluster, shared_memory, cooperative, priority, programmatic
+            cls,
+            grid,
+            block,
+            cluster,
+            shared_memory,
+            cooperative,
+            priority,
+            programmatic,
+            programmatic_event,
+            trigger_at_block_start,
+            launch_completion_event,
         )
         return made
 
@@ -157,10 +205,15 @@ class LaunchConfig(_core.LaunchConfig):
             self.cooperative,
             self.priority,
             self.programmatic,
+            self.programmatic_event,
+            self.trigger_at_block_start,
+            self.launch_completion_event,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remake, self._key()
+        if self.programmatic_event or self.launch_completion_event:
+            raise TypeError("cannot pickle a LaunchConfig with an event, which is of this process")
+        return _remake, self._key()[:-3]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LaunchConfig) and self._key() == other._key()
@@ -170,7 +223,7 @@ class LaunchConfig(_core.LaunchConfig):
 
     def __repr__(self) -> str:
         text = f"LaunchConfig(grid={self.grid}, block={self.block}"
-        for name in ("cluster", "shared_memory", "cooperative", "priority", "programmatic"):
+        for name in _SHOWN:
             if value := getattr(self, name):
                 text += f", {name}={value}"
         return text + ")"

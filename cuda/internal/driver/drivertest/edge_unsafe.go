@@ -25,6 +25,13 @@ var edges = map[string]func(*suite){
 	"edge that is programmatic keeps the order": edgeOrder,
 	"launch may start before the one in front":  edgeLaunch,
 	"launch's attribute is off with a zero":     edgeLaunchOff,
+	"launch records a programmatic event":       launchProgrammaticEvent,
+	"launch records an event when it has begun": launchCompletionEvent,
+	"launch takes no such event":                launchWrongEvent,
+	"launch's event is captured":                launchEventCaptured,
+	"launch's begin is captured":                launchCompletionCaptured,
+	"launch's event is complete for no kernel":  launchEventCapturedFill,
+	"launch's event is no attribute of a node":  launchEventNode,
 }
 
 var (
@@ -215,4 +222,114 @@ func edgeCapturedBehindFill(s *suite) {
 	s.ok(s.CuMemsetD32Async(p, 3, 1, st))
 	s.ok(s.launchEarly(st, 1, step, p, uint32(1), uint32(3)))
 	require.Zero(s.T, s.onlyEdge(s.captured(st)))
+}
+
+const (
+	programmaticEvent = driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+	completionEvent   = driver.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
+)
+
+// launchRecording launches a kernel that records an event.
+func (s *suite) launchRecording(st driver.CUstream, id driver.CUlaunchAttributeID, e driver.CUlaunchEvent, f driver.CUfunction, args ...any) driver.CUresult {
+	s.Helper()
+	a := &driver.CUlaunchAttribute{ID: id}
+	*(*driver.CUlaunchEvent)(unsafe.Pointer(&a.Value)) = e
+	var pinner runtime.Pinner
+	defer pinner.Unpin()
+	pinner.Pin(a)
+	return s.CuLaunchKernelEx(&driver.CUlaunchConfig{
+		GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1, HStream: st,
+		Attrs: unsafe.Pointer(a), NumAttrs: 1,
+	}, f, s.params(args...))
+}
+
+func (s *suite) untimed() driver.CUevent { return s.event(driver.CU_EVENT_DISABLE_TIMING) }
+
+func recordsInLaunch(s *suite, id driver.CUlaunchAttributeID) {
+	s.Helper()
+	p, q, st, other, e, step := s.word(1), s.word(1), s.stream(), s.stream(), s.untimed(), s.kernel("step")
+	for range 3 { // again and again, as with cuEventRecord
+		s.ok(s.launchRecording(st, id, driver.CUlaunchEvent{Event: e}, step, p, uint32(2), uint32(0)))
+		s.ok(s.CuStreamWaitEvent(other, e, 0))
+		s.ok(s.launch(other, step, q, uint32(1), uint32(1))) // not the same memory: it may start early
+	}
+	s.ok(s.CuEventSynchronize(e))
+	s.ok(s.CuStreamSynchronize(st))
+	s.ok(s.CuStreamSynchronize(other))
+	s.ok(s.CuEventQuery(e))
+	s.same(8, p)
+	s.same(4, q)
+}
+
+func launchProgrammaticEvent(s *suite) {
+	s.needsProgrammatic()
+	recordsInLaunch(s, programmaticEvent)
+}
+
+func launchCompletionEvent(s *suite) { recordsInLaunch(s, completionEvent) }
+
+func launchWrongEvent(s *suite) {
+	p, st, step := s.word(1), s.stream(), s.kernel("step")
+	ids := []driver.CUlaunchAttributeID{completionEvent}
+	if major, r := s.CuDeviceGetAttribute(driver.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, s.dev); r == driver.CUDA_SUCCESS && major >= 9 {
+		ids = append(ids, programmaticEvent)
+	}
+	for _, id := range ids {
+		for what, e := range map[string]driver.CUlaunchEvent{
+			"with timing":   {Event: s.event(driver.CU_EVENT_DEFAULT)},
+			"external":      {Event: s.untimed(), Flags: 1},
+			"unknown flags": {Event: s.untimed(), Flags: 2},
+		} {
+			require.NotZero(s.T, s.launchRecording(st, id, e, step, p, uint32(2), uint32(0)), what)
+		}
+	}
+	s.ok(s.CuStreamSynchronize(st))
+	s.same(1, p)
+}
+
+// capturedBehind captures a kernel that records an event, and behind it, in
+// another stream that waits for the event, what then does.
+func (s *suite) capturedBehind(id driver.CUlaunchAttributeID, atStart int32, then func(st driver.CUstream)) driver.CUgraph {
+	s.Helper()
+	p, st, other, e, join := s.word(1), s.stream(), s.stream(), s.untimed(), s.untimed()
+	s.begin(st)
+	s.ok(s.launchRecording(st, id, driver.CUlaunchEvent{Event: e, TriggerAtBlockStart: atStart}, s.kernel("step"), p, uint32(2), uint32(0)))
+	s.ok(s.CuStreamWaitEvent(other, e, 0))
+	then(other)
+	s.ok(s.CuEventRecord(join, other))
+	s.ok(s.CuStreamWaitEvent(st, join, 0))
+	return s.captured(st)
+}
+
+func launchEventCaptured(s *suite) {
+	s.needsProgrammatic()
+	p, step := s.word(1), s.kernel("step")
+	kernel := func(st driver.CUstream) { s.ok(s.launch(st, step, p, uint32(1), uint32(3))) }
+	require.Equal(s.T, early, s.onlyEdge(s.capturedBehind(programmaticEvent, 0, kernel)))
+	require.Equal(s.T, launchOrder, s.onlyEdge(s.capturedBehind(programmaticEvent, 1, kernel)))
+}
+
+func launchCompletionCaptured(s *suite) {
+	p, step := s.word(1), s.kernel("step")
+	begun := s.onlyEdge(s.capturedBehind(completionEvent, 0, func(st driver.CUstream) {
+		s.ok(s.launch(st, step, p, uint32(1), uint32(3)))
+	}))
+	require.Equal(s.T, driver.CUgraphEdgeData{FromPort: driver.CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER}, begun)
+}
+
+func launchEventCapturedFill(s *suite) {
+	s.needsProgrammatic()
+	p := s.word(1)
+	g := s.capturedBehind(programmaticEvent, 0, func(st driver.CUstream) { s.ok(s.CuMemsetD32Async(p, 3, 1, st)) })
+	require.Zero(s.T, s.onlyEdge(g))
+}
+
+func launchEventNode(s *suite) {
+	p, g := s.word(1), s.graph()
+	n := s.step(g, p, 1, 1)
+	for _, id := range []driver.CUlaunchAttributeID{programmaticEvent, completionEvent} {
+		v := &driver.CUlaunchAttributeValue{}
+		(*driver.CUlaunchEvent)(unsafe.Pointer(&v.Value)).Event = s.untimed()
+		require.NotZero(s.T, s.CuGraphKernelNodeSetAttribute(n, id, v))
+	}
 }

@@ -16,6 +16,7 @@ import (
 var (
 	_ [unsafe.Sizeof(driver.CUmemPoolProps{})]byte                        = [C.sizeof_CUmemPoolProps]byte{}
 	_ [unsafe.Sizeof(driver.CUlaunchAttribute{})]byte                     = [C.sizeof_CUlaunchAttribute]byte{}
+	_ [unsafe.Sizeof(driver.CUlaunchEvent{})]byte                         = [C.sizeof_CUlaunchEvent]byte{}
 	_ [unsafe.Sizeof(driver.CUlaunchAttributeValue{})]byte                = [C.sizeof_CUlaunchAttributeValue]byte{}
 	_ [unsafe.Sizeof(driver.CUlaunchConfig{})]byte                        = [C.sizeof_CUlaunchConfig]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_ARRAY3D_DESCRIPTOR{})]byte               = [C.sizeof_CUDA_ARRAY3D_DESCRIPTOR]byte{}

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -35,9 +36,9 @@ func (c *capture) status() driver.CUstreamCaptureStatus {
 // join makes a stream part of the capture.
 //
 // Preconditions: simulator.graphMu must be locked, as for all that follow.
-func (c *capture) join(s *stream, front []*node) {
+func (c *capture) join(s *stream, front []*node, early map[*node]driver.CUgraphEdgeData) {
 	c.streams[s] = struct{}{}
-	s.front, s.own = slices.Clone(front), nil
+	s.front, s.early, s.own = slices.Clone(front), maps.Clone(early), nil
 	s.capture.Store(c)
 }
 
@@ -45,7 +46,7 @@ func (c *capture) join(s *stream, front []*node) {
 func (c *capture) leave(d *simulator) {
 	for s := range c.streams {
 		s.capture.Store(nil)
-		s.front, s.own = nil, nil
+		s.front, s.early, s.own = nil, nil, nil
 	}
 	c.ended = true
 	c.graph.capture = nil
@@ -66,7 +67,13 @@ func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType)
 			FromPort: driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, Type: driver.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
 		}
 	}
-	s.front, s.own = []*node{n}, n
+	for i, b := range n.before {
+		if data, ok := s.early[b]; ok && kind == driver.CU_GRAPH_NODE_TYPE_KERNEL && mayHave(data, b, n) {
+			// Anything else waits for all of b, which is always allowed.
+			n.data[i] = data
+		}
+	}
+	s.front, s.early, s.own = []*node{n}, nil, n
 	return n, driver.CUDA_SUCCESS
 }
 
@@ -90,7 +97,10 @@ func (d *simulator) captureWork(s *stream, w work, kind driver.CUgraphNodeType) 
 	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
-	_, r = d.capturedNode(s, w, kind)
+	n, r := d.capturedNode(s, w, kind)
+	if r == driver.CUDA_SUCCESS {
+		captureEvents(s.capture.Load(), n)
+	}
 	return true, r
 }
 
@@ -101,7 +111,11 @@ func (d *simulator) submit(s *stream, w work, kind driver.CUgraphNodeType) drive
 	}
 	d.behindGraphs()
 	s.awaitRoom(false)
-	s.enqueue(w)
+	records := recordsOf(w) // before w runs
+	p := s.enqueue(w)
+	for _, rec := range records {
+		rec.event.set(&record{point: p})
+	}
 	return driver.CUDA_SUCCESS
 }
 
@@ -120,7 +134,7 @@ func (d *simulator) captureRecord(s *stream, e *event) (captured bool, r driver.
 	if c == nil || c.invalidated {
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
-	e.set(&record{capture: c, nodes: slices.Clone(s.front)})
+	e.set(&record{capture: c, nodes: slices.Clone(s.front), early: maps.Clone(s.early)})
 	return true, driver.CUDA_SUCCESS
 }
 
@@ -153,7 +167,7 @@ func (d *simulator) captureWait(s *stream, e *event, external bool) (captured bo
 		theirs.invalidated = true
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
 	}
-	theirs.join(s, rec.nodes)
+	theirs.join(s, rec.nodes, rec.early)
 	return true, driver.CUDA_SUCCESS
 }
 
@@ -176,11 +190,29 @@ func (d *simulator) waitInCapture(s *stream, e *event, rec *record, external boo
 		return driver.CUDA_ERROR_STREAM_CAPTURE_MERGE
 	}
 	for _, n := range rec.nodes {
-		if !slices.Contains(s.front, n) {
-			s.front = append(s.front, n)
-		}
+		s.waitFor(n, rec.early[n])
 	}
 	return driver.CUDA_SUCCESS
+}
+
+// waitFor makes what s captures next wait for what data says of a node. Of two
+// waits for one node the one that takes longer counts.
+func (s *stream) waitFor(n *node, data driver.CUgraphEdgeData) {
+	had, isEarly := s.early[n]
+	switch isNew := !slices.Contains(s.front, n); {
+	case isNew:
+		s.front = append(slices.Clone(s.front), n)
+	case !isEarly || data.FromPort > had.FromPort:
+		return // a block has begun before it triggers anything, and before it is complete
+	}
+	if data == (driver.CUgraphEdgeData{}) {
+		delete(s.early, n)
+		return
+	}
+	if s.early == nil {
+		s.early = map[*node]driver.CUgraphEdgeData{}
+	}
+	s.early[n] = data
 }
 
 func (d *simulator) CuStreamBeginCapture(h driver.CUstream, mode driver.CUstreamCaptureMode) driver.CUresult {
@@ -210,7 +242,7 @@ func (d *simulator) CuStreamBeginCapture(h driver.CUstream, mode driver.CUstream
 	c.graph.capture = c
 	d.captures[c] = struct{}{}
 	d.capturing.Add(1)
-	c.join(s, nil)
+	c.join(s, nil, nil)
 	return r
 }
 
@@ -255,7 +287,7 @@ func (d *simulator) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, drive
 // on its completion: an edge from another port does not count.
 func (c *capture) isJoined() bool {
 	seen := map[*node]bool{}
-	todo := slices.Clone(c.origin.front)
+	todo := slices.DeleteFunc(slices.Clone(c.origin.front), func(n *node) bool { _, early := c.origin.early[n]; return early })
 	for len(todo) > 0 {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -328,12 +360,10 @@ func (d *simulator) CuStreamUpdateCaptureDependencies(h driver.CUstream, list []
 		return r
 	}
 	if flags == driver.CU_STREAM_SET_CAPTURE_DEPENDENCIES {
-		s.front, s.own = nil, nil
+		s.front, s.early, s.own = nil, nil, nil
 	}
 	for _, n := range nodes {
-		if !slices.Contains(s.front, n) {
-			s.front = append(slices.Clone(s.front), n)
-		}
+		s.waitFor(n, driver.CUgraphEdgeData{})
 	}
 	return r
 }

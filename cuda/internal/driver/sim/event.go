@@ -44,7 +44,8 @@ type record struct {
 
 	// A record in a capture has these and no point.
 	capture *capture
-	nodes   []*node // the work that the event marks
+	nodes   []*node                          // the work that the event marks
+	early   map[*node]driver.CUgraphEdgeData // of those whose completion it does not wait for
 }
 
 // run is called when the stream reaches the record.

@@ -23,6 +23,7 @@ type kernelWork struct {
 	programmatic bool  // may start before the kernel in front of it is done
 	priority     int32 // changes nothing here, see hints
 	args         []byte
+	records      []launchRecord
 	recycled     bool        // made for one launch, and returned to launches afterwards
 	pointers     pointerList // guarded by simulator.graphMu; into args, for cuGraphKernelNodeGetParams
 }
@@ -72,7 +73,7 @@ func (w *kernelWork) culprit(err error) string {
 
 func (w *kernelWork) drop() {
 	if w.recycled {
-		w.fn = nil
+		w.fn, w.records = nil, nil
 		launches.Put(w)
 	}
 }

@@ -47,6 +47,10 @@ func (d *simulator) CuLaunchKernelEx(config *driver.CUlaunchConfig, h driver.CUf
 		w.drop()
 		return r
 	}
+	if len(w.records) > 0 {
+		d.enterEvent(s, "cuLaunchKernelEx")
+		defer d.leaveEvent(s)
+	}
 	return d.submit(s, w, driver.CU_GRAPH_NODE_TYPE_KERNEL)
 }
 
@@ -54,7 +58,14 @@ func (d *simulator) CuLaunchKernelEx(config *driver.CUlaunchConfig, h driver.CUf
 func (w *kernelWork) prepare(config *driver.CUlaunchConfig, kernelParams unsafe.Pointer) driver.CUresult {
 	for i := range config.NumAttrs {
 		a := (*driver.CUlaunchAttribute)(unsafe.Add(config.Attrs, uintptr(i)*unsafe.Sizeof(driver.CUlaunchAttribute{})))
-		if r := w.attribute(a.ID, &a.Value); r != driver.CUDA_SUCCESS {
+		var r driver.CUresult
+		switch a.ID {
+		case driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, driver.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+			r = w.recordsEvent(a.ID, (*driver.CUlaunchEvent)(unsafe.Pointer(&a.Value)))
+		default:
+			r = w.attribute(a.ID, &a.Value)
+		}
+		if r != driver.CUDA_SUCCESS {
 			return r
 		}
 	}
@@ -80,8 +91,8 @@ func (w *kernelWork) attribute(id driver.CUlaunchAttributeID, value *[64]byte) d
 				return driver.CUDA_ERROR_NOT_SUPPORTED
 			}
 		}
-	case id < 0 || id >= 32:
-		return driver.CUDA_ERROR_INVALID_VALUE
+	case id < 0 || id >= 32, id == driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, id == driver.CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+		return driver.CUDA_ERROR_INVALID_VALUE // the events are of launches, and a node has no stream
 	case hints>>id&1 == 0:
 		return driver.CUDA_ERROR_NOT_SUPPORTED
 	}

@@ -41,8 +41,9 @@ type stream struct {
 	// capture is the capture that the stream is part of.
 	capture atomic.Pointer[capture] // written with simulator.graphMu held
 	// front is what the next captured operation depends on.
-	front   []*node // guarded by simulator.graphMu
-	own     *node   // guarded by simulator.graphMu; the last one that s itself captured
+	front   []*node                          // guarded by simulator.graphMu
+	early   map[*node]driver.CUgraphEdgeData // guarded by simulator.graphMu; of those in front whose completion it does not wait for
+	own     *node                            // guarded by simulator.graphMu; the last one that s itself captured
 	traffic traffic
 	stuck   atomic.Int32 // threads that wait for room in the queue
 }
