@@ -183,11 +183,11 @@ def test_memory_that_is_of_no_pool(another, device, stream, kind):
 
 
 def test_what_cannot_be_allocated(another, device, stream):
+    closed = cu.DeviceMemoryResource(device, pool=cu.PoolOptions())
+    closed.close()
     with another.capture():
         with pytest.raises(cu.OutOfMemoryError):
             device.memory_resource.allocate(1 << 50, stream=stream)
-        with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as closed:
-            pass
         with pytest.raises(cu.ClosedError):
             closed.allocate(4, stream=stream)
         with pytest.raises(TypeError):

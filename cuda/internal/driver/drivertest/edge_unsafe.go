@@ -321,7 +321,9 @@ func launchEventCapturedFill(s *suite) {
 	s.needsProgrammatic()
 	p := s.word(1)
 	g := s.capturedBehind(programmaticEvent, 0, func(st driver.CUstream) { s.ok(s.CuMemsetD32Async(p, 3, 1, st)) })
-	require.Zero(s.T, s.onlyEdge(g))
+	// Driver 580 has the fill start with the event; to wait for the kernel's end
+	// is allowed too.
+	require.Contains(s.T, []driver.CUgraphEdgeData{{}, early}, s.onlyEdge(g))
 }
 
 func launchEventNode(s *suite) {

@@ -115,9 +115,6 @@ func mipmapRules(s *suite) {
 		_, r := s.CuMipmappedArrayCreate(&desc, 2)
 		require.Equal(s.T, driver.CUDA_ERROR_INVALID_VALUE, r, name)
 	}
-	res, tex := driver.OfMipmappedArray(s.mipmap(8, 4, 0, 0, 2)), clamped()
-	_, r := s.CuTexObjectCreate(&res, &tex, nil)
-	require.Equal(s.T, driver.CUDA_ERROR_INVALID_VALUE, r, "coordinates that are not normalized")
 }
 
 // levels is an array of 4 × 4 zeros, 2 × 2 times 16, and 32.

@@ -310,8 +310,8 @@ func tensorMapWideColumns(s *suite) {
 		return columns{lower: -1, upper: 1, channels: 8, pixels: 16, steps: []uint32{1, 1, 1, 1}, swizzle: driver.CU_TENSOR_MAP_SWIZZLE_64B}
 	}
 	first, r := encode(sound())
-	if r != driver.CUDA_SUCCESS && s.major() < 10 {
-		s.Skip("the device has no maps of wide columns")
+	if s.major() < 10 {
+		s.Skip("the device has no maps of wide columns") // driver 580 makes some all the same, without the mode
 	}
 	s.ok(r)
 	other := sound()
