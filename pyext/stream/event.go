@@ -11,6 +11,8 @@ package stream
 import "C"
 
 import (
+	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -49,8 +51,27 @@ func cudagoEventNew(ordinal C.int32_t, timing, blocking, shared C.int, handle *C
 	return id
 }
 
-// cudagoEventForGood makes an event that lives as long as the process and so
-// does not count as a live object of the user's.
+// forGood are the events of cudagoEventForGood.
+var forGood struct {
+	mu   sync.Mutex
+	list []*cuda.Event // guarded by mu
+}
+
+// keepForGood also lets go of the events that resets have destroyed.
+func keepForGood(e *cuda.Event) {
+	forGood.mu.Lock()
+	defer forGood.mu.Unlock()
+	forGood.list = append(slices.DeleteFunc(forGood.list, func(was *cuda.Event) bool {
+		lost := was.Context().IsLost()
+		if lost {
+			border.Reaper.Add(border.Once(was.Close))
+		}
+		return lost
+	}), e)
+}
+
+// cudagoEventForGood makes an event that lives as long as the process, or until
+// the device is reset, and so does not count as a live object of the user's.
 //
 //export cudagoEventForGood
 func cudagoEventForGood(ordinal C.int32_t, st *C.cudago_status) (handle C.uintptr_t) {
@@ -61,6 +82,7 @@ func cudagoEventForGood(ordinal C.int32_t, st *C.cudago_status) (handle C.uintpt
 		}
 		e, err := c.NewEvent(cuda.EventOptions{})
 		if err == nil {
+			keepForGood(e)
 			handle = C.uintptr_t(e.Handle())
 		}
 		return err

@@ -249,8 +249,14 @@ def test_an_argument_that_closes_the_event(kernels, stream, x, kind, event):
     assert first(x, stream) == 0
 
 
-@pytest.mark.parametrize("way", ["event.close()", "del event, made", "del made; event.close()"])
-@pytest.mark.parametrize("on", ["stream", "exposed", "foreign"])
+@pytest.mark.parametrize(
+    ("on", "way"),
+    [
+        ("stream", "event.close()"),
+        ("exposed", "del event, made"),
+        ("foreign", "del made; event.close()"),
+    ],
+)
 def test_the_event_stays_until_the_launch_has_ended(on, way, device, script, kind):
     run = script(
         f"""

@@ -6,24 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import _core
 from .. import _zconstants as _z
 from .condition import expect_condition, setter
+from .place import Place
 
 if TYPE_CHECKING:
     from ..typing import MemoryLike
     from .condition import Condition
-    from .graph import Graph
     from .node import Node
 
 
-class Branching:
+class Branching(Place):
     """The part of `Builder` that deals with conditions."""
 
     __slots__ = ()
-
-    def _at(self) -> tuple[Graph, tuple[int, ...]]:
-        """Return the graph, and the ids of the nodes that a new node waits for."""
-        raise NotImplementedError
 
     def if_then(self, condition: Condition, *, name: str | None = None) -> Node:
         """Add a node that runs its body if a condition is not 0.
@@ -195,9 +192,8 @@ class Branching:
         return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_SWITCH, count, name)
 
     def _conditional(self, condition: Condition, kind: int, count: int, name: str | None) -> Node:
-        graph, deps = self._at()
         number = expect_condition(condition)._number
-        return graph._node(graph._add_conditional(deps, number, kind, count, name))
+        return self._new(_core.Graph._add_conditional, number, kind, count, name)
 
     def set_condition(
         self, condition: Condition, value: int | MemoryLike, *, name: str | None = None
@@ -231,6 +227,5 @@ class Branching:
         >>> [n.kind for n in graph.nodes]
         ['kernel', 'conditional']
         """
-        graph, deps = self._at()
         config, kernel, args = setter(expect_condition(condition), value)
-        return graph._node(graph._add_kernel(deps, config, kernel, args, name))
+        return self._new(_core.Graph._add_kernel, config, kernel, args, name)

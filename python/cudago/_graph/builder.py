@@ -199,8 +199,7 @@ class Builder(SignalNodes, Branching):
         >>> log
         ['step done']
         """
-        graph, deps = self._at()
-        return graph._node(graph._add_host(deps, func, name))
+        return self._new(_core.Graph._add_host, func, name)
 
     def capture(
         self, stream: StreamLike, mode: CaptureMode = "global"
@@ -304,8 +303,7 @@ class Builder(SignalNodes, Branching):
         >>> inner.is_closed
         True
         """
-        graph, deps = self._at()
-        return graph._node(graph._add_child(deps, other, name, move))
+        return self._new(_core.Graph._add_child, other, name, move)
 
     def allocate(
         self,
@@ -393,5 +391,4 @@ class Builder(SignalNodes, Branching):
         ----------
         ``cuGraphAddMemFreeNode``
         """
-        graph, deps = self._at()
-        return graph._node(graph._add_free(deps, buffer, name))
+        return self._new(_core.Graph._add_free, buffer, name)

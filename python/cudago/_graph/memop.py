@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import _core
 from .._stream.memop import condition_code
+from .place import Place
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -14,18 +16,13 @@ if TYPE_CHECKING:
     from .._memory.buffer import Buffer, Pointer
     from .._tensor.tensor import Tensor
     from ..typing import WaitCondition
-    from .graph import Graph
     from .node import Node
 
 
-class MemoryOperationNodes:
+class MemoryOperationNodes(Place):
     """The part of `Builder` that adds memory operations."""
 
     __slots__ = ()
-
-    def _at(self) -> tuple[Graph, tuple[int, ...]]:
-        """Return the graph, and the ids of the nodes that a new node waits for."""
-        raise NotImplementedError
 
     def write_value(
         self, dst: Buffer | Pointer | Tensor, value: SupportsIndex, *, name: str | None = None
@@ -56,8 +53,7 @@ class MemoryOperationNodes:
         >>> graph.write_value(cudago.PinnedMemoryResource().allocate(4), 1)
         <cudago.Node 'batch_mem_op_0': batch mem op>
         """
-        graph, deps = self._at()
-        return graph._node(graph._add_memop(deps, dst, value, -1, name))
+        return self._new(_core.Graph._add_memop, dst, value, -1, name)
 
     def wait_value(
         self,
@@ -94,6 +90,4 @@ class MemoryOperationNodes:
         ----------
         ``cuGraphAddBatchMemOpNode``
         """
-        code = condition_code(condition)
-        graph, deps = self._at()
-        return graph._node(graph._add_memop(deps, src, value, code, name))
+        return self._new(_core.Graph._add_memop, src, value, condition_code(condition), name)

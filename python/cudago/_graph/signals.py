@@ -48,8 +48,7 @@ class SignalNodes(MemoryOperationNodes):
         >>> graph.memset(device.allocate(4, stream=stream), 0).record(event).kind
         'event record'
         """
-        graph, deps = self._at()
-        return graph._node(graph._add_event(deps, event, True, name))
+        return self._new(_core.Graph._add_event, event, True, name)
 
     @overload
     def wait(self, event: Event, *, name: str | None = None) -> Node: ...
@@ -99,12 +98,11 @@ class SignalNodes(MemoryOperationNodes):
         ----------
         ``cuGraphAddEventWaitNode``, ``cuGraphAddExternalSemaphoresWaitNode``
         """
-        graph, deps = self._at()
         if isinstance(event, _core.ExternalSemaphore):
-            return graph._node(graph._add_semaphore(deps, event, value, True, name))
+            return self._new(_core.Graph._add_semaphore, event, value, True, name)
         if value is not None:
             raise TypeError("value is for an ExternalSemaphore that is a timeline")
-        return graph._node(graph._add_event(deps, event, False, name))
+        return self._new(_core.Graph._add_event, event, False, name)
 
     def signal(
         self,
@@ -157,5 +155,4 @@ class SignalNodes(MemoryOperationNodes):
         >>> exported.value
         2
         """
-        graph, deps = self._at()
-        return graph._node(graph._add_semaphore(deps, semaphore, value, False, name))
+        return self._new(_core.Graph._add_semaphore, semaphore, value, False, name)
