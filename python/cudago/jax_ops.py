@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+from collections import OrderedDict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -291,6 +292,7 @@ def _alike(jax: Any, arrays: list[Any]) -> list[Any]:
 # --- JAX's devices --------------------------------------------------------------------------------
 
 
+_MOST_LOWERED = 1024  # programs that a context of modules holds
 _kept: set[Key] | None = None  # for good, by a JAX that does not say which module it makes
 
 
@@ -302,12 +304,17 @@ def _watch_modules() -> None:
         ir: Any = import_module("jaxlib.mlir.ir")
 
         def attribute(key: Key) -> Any:
-            context = ir.Context.current  # which JAX makes for each module, and the module holds
-            keys: set[Key] | None = getattr(context, "_cudago_keys", None)
+            # Which the module holds. JAX before 0.11 makes one for each module, later ones have one
+            # for all: there the last programs stay until others follow.
+            context = ir.Context.current
+            keys: OrderedDict[Key, None] | None = getattr(context, "_cudago_keys", None)
             if keys is None:
-                keys = set[Key]()
+                keys = OrderedDict[Key, None]()
                 context._cudago_keys = keys
-            keys.add(key)
+            keys[key] = None
+            keys.move_to_end(key)
+            while len(keys) > _MOST_LOWERED:
+                keys.popitem(last=False)
             return ir.StringAttr.get(str(key))
 
         mlir.register_attribute_handler(Key, attribute)

@@ -42,6 +42,13 @@ def put(driver):
         yield
 
 
+@pytest.fixture(autouse=True)
+def lowered(monkeypatch):
+    """From JAX 0.11 on modules have one context, which holds what was lowered last."""
+    if _version() >= (0, 11):
+        monkeypatch.setattr(jax_ops, "_MOST_LOWERED", 0)
+
+
 def shape(n):
     """The launch of n threads."""
     return cu.LaunchConfig(grid=max(1, (n + 127) // 128), block=128)
@@ -146,6 +153,7 @@ def test_the_operator_is_used_again_once_caches_are_cleared(made):
     del f
 
 
+@pytest.mark.skipif("_version() >= (0, 11)", reason="what is lowered stays until others follow")
 def test_what_was_lowered_is_compiled_when_the_operator_is_gone(made):
     lowered = jax.jit(made.of).lower(X)
     made.of = None
