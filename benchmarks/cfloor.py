@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import operations as op
-from measure import BATCH, Case
+from measure import Case
 
 _UPDATES = (op.BIND, op.UPDATE, op.UPDATE_NAMED, op.UPDATE_ALL)
 _U, _H, _PTR = c.c_uint, c.c_void_p, c.c_uint64
@@ -208,9 +208,8 @@ class Floor:
             self._record(),
         ]
 
-    def _case(
-        self, operation: str, calls: int, loop: str, functions: tuple[str, ...], *args: object
-    ) -> Case:
+    def _case(self, operation: str, loop: str, functions: tuple[str, ...], *args: object) -> Case:
+        calls = op.calls_per_batch(operation)
         return Case(
             operation,
             "C floor",
@@ -221,7 +220,7 @@ class Floor:
 
     def _launch_kernel(self) -> Case:
         args = (self._kernel, _U(op.BLOCK), self._stream, self._params)
-        return self._case(op.LAUNCH, BATCH, "launch_kernel", ("cuLaunchKernel",), *args)
+        return self._case(op.LAUNCH, "launch_kernel", ("cuLaunchKernel",), *args)
 
     def _instantiate(self, graph: c.c_void_p) -> c.c_void_p:
         return self._new("cuGraphInstantiateWithFlags", graph, c.c_uint64(0))
@@ -229,15 +228,14 @@ class Floor:
     def _launch_graph(self, operation: str, nodes: int) -> Case:
         graph, _ = self._chain(nodes)
         args = (self._instantiate(graph), self._stream)
-        calls = op.calls_per_batch(nodes)
-        return self._case(operation, calls, "launch_graph", ("cuGraphLaunch",), *args)
+        return self._case(operation, "launch_graph", ("cuGraphLaunch",), *args)
 
     def _update_kernel(self, operation: str) -> Case:
         graph, node = self._chain(1)
         params = self._node_params()
         args = (self._instantiate(graph), node, c.byref(params))
         function = "cuGraphExecKernelNodeSetParams_v2"
-        return self._case(operation, BATCH, "update_kernel_node", (function,), *args)
+        return self._case(operation, "update_kernel_node", (function,), *args)
 
     def _copy_params(self) -> _MemcpyParams:
         """Copy between device memory, as the driver is told by cudago: by unified addresses."""
@@ -261,7 +259,7 @@ class Floor:
         graph, node = self._copy_graph(params)
         args = (self._instantiate(graph), node, c.byref(params), self._context)
         function = "cuGraphExecMemcpyNodeSetParams"
-        return self._case(op.BIND_COPY, BATCH, "update_memcpy_node", (function,), *args)
+        return self._case(op.BIND_COPY, "update_memcpy_node", (function,), *args)
 
     def _build(self) -> Case:
         functions = (
@@ -272,10 +270,11 @@ class Floor:
             "cuGraphDestroy",
         )
         params = self._node_params()
-        return self._case(op.BUILD, op.BUILD_NODES, "build_graph", functions, c.byref(params))
+        return self._case(op.BUILD, "build_graph", functions, c.byref(params))
 
     def _add_node(self) -> Case:
         params = self._node_params()
+        calls = op.calls_per_batch(op.ADD_NODE)
 
         def batch() -> float:
             graph, first = self._chain(1)
@@ -283,7 +282,7 @@ class Floor:
                 return self._loop(
                     "add_kernel_node",
                     ("cuGraphAddKernelNode_v2",),
-                    op.NODES_PER_BATCH,
+                    calls,
                     graph,
                     first,
                     c.byref(params),
@@ -291,32 +290,33 @@ class Floor:
             finally:
                 self._call("cuGraphDestroy", graph)
 
-        return Case(op.ADD_NODE, "C floor", batch, self.settle, op.NODES_PER_BATCH)
+        return Case(op.ADD_NODE, "C floor", batch, self.settle, calls)
 
     def _add_copy(self) -> Case:
         params, function = self._copy_params(), ("cuGraphAddMemcpyNode",)
+        calls = op.calls_per_batch(op.ADD_COPY)
 
         def batch() -> float:
             graph, first = self._copy_graph(params)
             args = (graph, first, c.byref(params), self._context)
             try:
-                return self._loop("add_memcpy_node", function, op.NODES_PER_BATCH, *args)
+                return self._loop("add_memcpy_node", function, calls, *args)
             finally:
                 self._call("cuGraphDestroy", graph)
 
-        return Case(op.ADD_COPY, "C floor", batch, self.settle, op.NODES_PER_BATCH)
+        return Case(op.ADD_COPY, "C floor", batch, self.settle, calls)
 
     def _alloc(self) -> Case:
         functions = ("cuMemAllocAsync", "cuMemFreeAsync")
         size = c.c_size_t(op.ALLOC_SIZE)
-        return self._case(op.ALLOC, BATCH, "alloc_and_free", functions, size, self._stream)
+        return self._case(op.ALLOC, "alloc_and_free", functions, size, self._stream)
 
     def _copy(self) -> Case:
         dst = self._memory("cuMemAlloc_v2", c.c_size_t(op.COPY_SIZE))
         src = self._memory("cuMemHostAlloc", c.c_size_t(op.COPY_SIZE), _U(0))
         args = (_PTR(dst), _PTR(src), c.c_size_t(op.COPY_SIZE), self._stream)
-        return self._case(op.COPY, BATCH, "copy", ("cuMemcpyAsync",), *args)
+        return self._case(op.COPY, "copy", ("cuMemcpyAsync",), *args)
 
     def _record(self) -> Case:
         event = self._new("cuEventCreate", _U(2))  # CU_EVENT_DISABLE_TIMING
-        return self._case(op.RECORD, BATCH, "record_event", ("cuEventRecord",), event, self._stream)
+        return self._case(op.RECORD, "record_event", ("cuEventRecord",), event, self._stream)

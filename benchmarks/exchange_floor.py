@@ -14,7 +14,7 @@ from typing import Any, cast
 import cfloor
 import operations as op
 import torch
-from measure import BATCH, Case
+from measure import Case
 
 LIBRARY = "C floor"
 _CPU, _CUDA = 1, 2  # DLPack's device types
@@ -58,9 +58,10 @@ def cases(where: str) -> list[Case]:
                 raise RuntimeError(f"{loop}: PyTorch refused")
             return elapsed
 
-        return Case(operation, LIBRARY, batch, lambda: None)
+        return Case(operation, LIBRARY, batch, lambda: None, op.calls_per_batch(operation))
 
-    calls, theirs = c.c_int64(BATCH), c.py_object(tensor)
+    calls, theirs = c.c_int64(op.calls_per_batch(op.IMPORT)), c.py_object(tensor)
+    assert op.calls_per_batch(op.EXPORT) == calls.value
     return [
         case(op.IMPORT, "import_tensor", table, storage, release, calls, theirs),
         case(op.EXPORT, "export_tensor", table, release, calls, address, kind),

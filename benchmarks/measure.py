@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-BATCH = 100  # calls; far below the launches that a driver queues before it blocks
+import operations as op
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Case:
     library: str
     batch: Callable[[], float]
     settle: Callable[[], object]
-    calls: int = BATCH
+    calls: int
     means: list[float] = field(default_factory=list)
 
     def run(self) -> None:
@@ -61,12 +61,12 @@ def python_case(
     settle: Callable[[], object],
     *,
     setup: str = "pass",
-    calls: int = BATCH,
 ) -> Case:
     """Return a case that runs a Python statement, as timeit does: without a call around it.
 
     `setup` runs before the clock of every batch; what it makes is dropped after the clock.
     """
+    calls = op.calls_per_batch(operation)
     timer = timeit.Timer(statement, setup, timer=time.perf_counter_ns, globals=names)
     return Case(operation, library, lambda: timer.timeit(calls), settle, calls)
 

@@ -121,9 +121,10 @@ HEAD = """\
 Performance
 ===========
 
-What a call costs the calling thread, in nanoseconds. Each operation is measured in batches: the
-first number is the median of the batches' means, the one after the slash their 99th percentile. The
-device does almost nothing meanwhile, and waiting for it is not counted. The *C floor* is the same
+What a call costs the calling thread, in nanoseconds. Each operation is measured in batches, of up
+to 100 calls, or of 1,000 where nothing is put into a stream: the first number is the median of the
+batches' means, the one after the slash their 99th percentile. The device does almost nothing
+meanwhile, and waiting for it is not counted. The *C floor* is the same
 driver calls in a loop in C, and *ratio* is cudago's median over that of the C floor. An empty cell
 was not measured.
 

@@ -57,7 +57,6 @@ def cases() -> list[Case]:
             op.ADD_NODE,
             "node = node.launch(config, kernel, x, y, n)",
             setup="graph = GraphDefinition(); node = graph.launch(config, kernel, x, y, n)",
-            calls=op.NODES_PER_BATCH,
         ),
         case(op.ALLOC, f"device.allocate({op.ALLOC_SIZE}, stream=stream).close()"),
         case(op.COPY, "x.copy_from(pinned, stream=stream)"),
@@ -66,7 +65,7 @@ def cases() -> list[Case]:
     for nodes, operation in op.GRAPH.items():
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.launch(stream)"
-        found.append(case(operation, statement, calls=op.calls_per_batch(nodes)))
+        found.append(case(operation, statement))
     try:
         import torch
     except ImportError:

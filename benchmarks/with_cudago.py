@@ -101,13 +101,11 @@ def cases() -> list[Case]:
             op.ADD_NODE,
             "node = node.launch(config, kernel, x, y, 1)",
             setup="graph = cu.Graph(); node = graph.launch(config, kernel, x, y, 1)",
-            calls=op.NODES_PER_BATCH,
         ),
         case(
             op.ADD_COPY,
             "node = node.memcpy(y, x)",
             setup="graph = cu.Graph(); node = graph.memcpy(y, x)",
-            calls=op.NODES_PER_BATCH,
         ),
         Case(op.BUILD, LIBRARY, _timed(names["build"]), settle, op.BUILD_NODES),
         case(op.BIND, "step.bind(x=x)"),
@@ -127,7 +125,7 @@ def cases() -> list[Case]:
     for nodes, operation in op.GRAPH.items():
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.launch(stream)"
-        found.append(case(operation, statement, calls=op.calls_per_batch(nodes)))
+        found.append(case(operation, statement))
     if importlib.util.find_spec("torch") is not None:
         found += _exchange(names)
     return found

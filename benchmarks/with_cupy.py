@@ -41,8 +41,8 @@ def cases() -> list[Case]:
     names["pinned"] = pinned
     names["source"] = pinned.ptr
 
-    def case(operation: str, statement: str, **options: Any) -> Case:
-        return python_case(operation, LIBRARY, statement, names, stream.synchronize, **options)
+    def case(operation: str, statement: str) -> Case:
+        return python_case(operation, LIBRARY, statement, names, stream.synchronize)
 
     found = [
         case(op.LAUNCH, "kernel(*shape, arguments)"),
@@ -53,7 +53,7 @@ def cases() -> list[Case]:
     for nodes, operation in op.GRAPH.items():
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.launch(stream)"
-        found.append(case(operation, statement, calls=op.calls_per_batch(nodes)))
+        found.append(case(operation, statement))
     try:
         import torch
     except ImportError:

@@ -36,9 +36,9 @@ def cases() -> list[Case]:
         "uint8": torch.uint8,
     }
 
-    def case(operation: str, statement: str, **options: Any) -> Case:
-        options["setup"] = "set_stream(stream)"  # other libraries' cases may have chosen another
-        return python_case(operation, LIBRARY, statement, names, stream.synchronize, **options)
+    def case(operation: str, statement: str) -> Case:
+        chosen = "set_stream(stream)"  # other libraries' cases may have chosen another
+        return python_case(operation, LIBRARY, statement, names, stream.synchronize, setup=chosen)
 
     found = [
         case(op.LAUNCH, "x.add_(1)"),
@@ -49,5 +49,5 @@ def cases() -> list[Case]:
     for nodes, operation in op.GRAPH.items():
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.replay()"
-        found.append(case(operation, statement, calls=op.calls_per_batch(nodes)))
+        found.append(case(operation, statement))
     return found
