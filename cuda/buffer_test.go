@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/fault"
 )
 
 // stubBuffer returns 16 bytes of device memory on a stream of its own.
@@ -154,6 +156,83 @@ func TestAllocateBeside(t *testing.T) {
 	stub.on = nil
 	require.Equal(t, stub.count("cuMemAllocFromPoolAsync")-1, stub.count("cuMemFreeAsync"), "all but the one that failed")
 	require.NoError(t, mr.Close())
+}
+
+// Whichever call fails, the caller has the memory or nobody has it: a call that
+// cleans up is a warning.
+func TestFailedAllocateBesideLosesNothing(t *testing.T) {
+	stub, c := openStub(t)
+	faults := fault.New(stub)
+	c.drv.api = faults
+	t.Run("stub", func(t *testing.T) {
+		failBeside(t, c, faults, func(t *testing.T, mr *DeviceMemoryResource) int {
+			return stub.count("cuMemAllocFromPoolAsync") - stub.count("cuMemFreeAsync")
+		})
+	})
+	faults, c = openFaulty(t)
+	t.Run("simulated", func(t *testing.T) {
+		failBeside(t, c, faults, func(t *testing.T, mr *DeviceMemoryResource) int {
+			st, err := mr.Statistics()
+			require.NoError(t, err)
+			return int(st.Used)
+		})
+	})
+}
+
+func failBeside(t *testing.T, c *Context, faults *fault.Driver, used func(*testing.T, *DeviceMemoryResource) int) {
+	runtime.LockOSThread() // what a call sets for the thread is set again below
+	defer runtime.UnlockOSThread()
+	s := newTestStream(t, c, StreamOptions{})
+	mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{})
+	require.NoError(t, err)
+	defer mr.Close()
+	var warnings []error
+	c.drv.OnWarning(func(err error) { warnings = append(warnings, err) })
+	defer c.drv.OnWarning(nil)
+	live, failed, made := c.drv.Live(), 0, 0
+	for call := range seamCalls() {
+		for n := 1; ; n++ {
+			warnings = nil
+			faults.Fail(call, n, driver.CUDA_ERROR_UNKNOWN)
+			ptr, err := mr.AllocateBeside(512)
+			if faults.Clear() { // there is no such call
+				require.NoError(t, err)
+				require.NoError(t, c.FreeAsync(ptr, s))
+				break
+			}
+			faults.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_GLOBAL)
+			c.Drain() // a stream whose context could not be entered
+			if strings.HasPrefix(call, "CuStreamDestroy") {
+				require.NoError(t, err, "%s, call %d", call, n)
+				require.Len(t, warnings, 1)
+				require.ErrorIs(t, warnings[0], ErrorUnknown)
+				live = c.drv.Live() // that of the stream stays
+			}
+			if err != nil {
+				require.Zero(t, ptr, "%s, call %d", call, n)
+				failed++
+			} else {
+				require.NotZero(t, ptr, "%s, call %d", call, n)
+				require.NoError(t, c.FreeAsync(ptr, s))
+				made++
+			}
+			require.NoError(t, s.Synchronize())
+			require.Zero(t, used(t, mr), "%s, call %d", call, n)
+			require.Equal(t, live, c.drv.Live(), "%s, call %d", call, n)
+		}
+	}
+	require.NotZero(t, failed)
+	require.NotZero(t, made)
+	// Two in a row: the memory stays in the counts, and is reported.
+	warnings = nil
+	faults.Fail("CuStreamSynchronize", 1, driver.CUDA_ERROR_UNKNOWN)
+	faults.Fail("CuMemFreeAsync", 1, driver.CUDA_ERROR_UNKNOWN)
+	_, err = mr.AllocateBeside(512)
+	require.ErrorIs(t, err, ErrorUnknown)
+	require.Equal(t, live["Allocation"]+1, c.drv.Live()["Allocation"])
+	require.Len(t, warnings, 1)
+	require.ErrorContains(t, warnings[0], "512 bytes of device memory")
+	c.deferred.clearStuck() // they are never released
 }
 
 func TestAllocateArguments(t *testing.T) {

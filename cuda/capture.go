@@ -72,6 +72,9 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 	} else {
 		s.ctx.drv.captures.Add(-1)
 	}
+	if r == driver.CUDA_ERROR_ILLEGAL_STATE {
+		return s.ctx.fail("cuStreamBeginCapture", r, s.String()+" is capturing already: end that capture first, or capture another stream")
+	}
 	if s.IsDefault() && (r == driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || r == driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
 		const why = "the legacy default stream cannot be captured: capture a stream that was created"
 		return s.ctx.fail("cuStreamBeginCapture", r, why)

@@ -86,6 +86,37 @@ func TestContextIsRetainedOnce(t *testing.T) {
 	require.Equal(t, 1, s.count("Close"))
 }
 
+// Of two first callers the one whose context is not kept has one all the same.
+func TestSecondUseOfAContextThatStays(t *testing.T) {
+	s := newStub()
+	d, err := newDriver(s)
+	require.NoError(t, err)
+	var warnings []error
+	d.OnWarning(func(err error) { warnings = append(warnings, err) })
+	dev, err := d.Device(1)
+	require.NoError(t, err)
+	s.on = func(call string) driver.CUresult {
+		switch call {
+		case "cuDevicePrimaryCtxRetain":
+			s.on = nil
+			_, err := dev.Context() // another thread is quicker
+			require.NoError(t, err)
+			s.on = func(call string) driver.CUresult {
+				if call == "cuDevicePrimaryCtxRelease" {
+					return driver.CUDA_ERROR_UNKNOWN
+				}
+				return driver.CUDA_SUCCESS
+			}
+		}
+		return driver.CUDA_SUCCESS
+	}
+	c, err := dev.Context()
+	require.NoError(t, err)
+	require.NotNil(t, c)
+	require.Len(t, warnings, 1)
+	require.ErrorIs(t, warnings[0], ErrorUnknown)
+}
+
 func TestClosedDriver(t *testing.T) {
 	stub, c := openStub(t)
 	s, err := c.NewStream(StreamOptions{})

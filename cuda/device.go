@@ -137,7 +137,11 @@ func (d *Device) Context() (*Context, error) {
 	}
 	c := newContext(d, h)
 	if !d.context.CompareAndSwap(nil, c) {
-		return d.context.Load(), check("cuDevicePrimaryCtxRelease", d.drv.api.CuDevicePrimaryCtxRelease(d.h))
+		// The context is there all the same.
+		if err := check("cuDevicePrimaryCtxRelease", d.drv.api.CuDevicePrimaryCtxRelease(d.h)); err != nil {
+			d.drv.warn("second use of the context of "+d.String(), err)
+		}
+		return d.context.Load(), nil
 	}
 	return c, nil
 }

@@ -132,6 +132,9 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 // creations are operations that need a context alone.
 func creations(c *Context) map[string]func() (io.Closer, error) {
 	return map[string]func() (io.Closer, error){
+		"graph memory":      func() (io.Closer, error) { _, err := c.dev.GraphMemory(); return nil, err },
+		"trim memory":       func() (io.Closer, error) { return nil, c.dev.TrimGraphMemory() },
+		"reset maxima":      func() (io.Closer, error) { return nil, c.dev.ResetGraphMemoryHigh() },
 		"new stream":        func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
 		"new event":         func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
 		"new pool":          func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },

@@ -163,7 +163,11 @@ func (c *Context) aside(f func(GraphHandle) error) error {
 	}
 	// No other graph is related to it, so no lock is needed. A failure concerns
 	// nothing that the caller has: what f did stays done.
-	defer func() { _ = c.destroyGraph(g) }()
+	defer func() {
+		if err := c.destroyGraph(g); err != nil {
+			c.drv.warn("graph", err)
+		}
+	}()
 	return f(g)
 }
 

@@ -86,8 +86,11 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 		r = driver.CUDA_ERROR_INVALID_VALUE
 		if x != 0 {
 			c.drv.related.Lock()
-			c.drv.api.CuGraphExecDestroy(x)
+			err := c.check("cuGraphExecDestroy", c.drv.api.CuGraphExecDestroy(x))
 			c.drv.related.Unlock()
+			if err != nil {
+				c.drv.warn("graph executable", err)
+			}
 		}
 	}
 	e := c.fail(op, r, "")
@@ -232,6 +235,30 @@ func (c *Context) ExecSetMemsetParams(x ExecHandle, n NodeHandle, p *MemsetParam
 func (c *Context) ExecSetHostParams(x ExecHandle, n NodeHandle, p *HostParams) error {
 	return call0(c, "cuGraphExecHostNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphExecHostNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi())
+	})
+}
+
+// ExecSetEvent calls cuGraphExecEventRecordNodeSetEvent or
+// cuGraphExecEventWaitNodeSetEvent.
+func (c *Context) ExecSetEvent(x ExecHandle, n NodeHandle, e *Event, isWait bool) error {
+	return withEvent(e, func() error {
+		if isWait {
+			return call0(c, "cuGraphExecEventWaitNodeSetEvent", func(api driver.API) driver.CUresult {
+				return api.CuGraphExecEventWaitNodeSetEvent(driver.CUgraphExec(x), driver.CUgraphNode(n), e.h)
+			})
+		}
+		return call0(c, "cuGraphExecEventRecordNodeSetEvent", func(api driver.API) driver.CUresult {
+			return api.CuGraphExecEventRecordNodeSetEvent(driver.CUgraphExec(x), driver.CUgraphNode(n), e.h)
+		})
+	})
+}
+
+// ExecSetChildGraph gives the nodes inside one of x the parameters of those of g,
+// whose nodes and edges must be the same. It calls
+// cuGraphExecChildGraphNodeSetParams.
+func (c *Context) ExecSetChildGraph(x ExecHandle, n NodeHandle, g GraphHandle) error {
+	return call0(c, "cuGraphExecChildGraphNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphExecChildGraphNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), driver.CUgraph(g))
 	})
 }
 

@@ -162,6 +162,21 @@ func (c *Context) AddChildGraphNode(g GraphHandle, deps []NodeHandle, child Grap
 	})
 }
 
+// TrySetChildGraphNode embeds a clone of child in a child graph node, instead of
+// what is embedded there, which ends: it does nothing and reports false where
+// [Context.TryDestroyNode] does. It calls cuGraphNodeSetParams.
+func (c *Context) TrySetChildGraphNode(n NodeHandle, child GraphHandle) (done bool, err error) {
+	if !c.drv.related.TryLock() {
+		return false, nil
+	}
+	defer c.drv.related.Unlock()
+	return true, call0(c, "cuGraphNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphNodeSetParams(driver.CUgraphNode(n), driver.ChildGraphNode(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{
+			Graph: driver.CUgraph(child),
+		}))
+	})
+}
+
 // MoveChildGraphNode embeds child itself, which belongs to the node from then on:
 // it can neither be instantiated nor embedded again, nor destroyed. It calls
 // cuGraphAddNode.
@@ -184,32 +199,52 @@ func (c *Context) MoveChildGraphNode(g GraphHandle, deps []NodeHandle, child Gra
 }
 
 // AddEventRecordNode calls cuGraphAddEventRecordNode.
-func (c *Context) AddEventRecordNode(g GraphHandle, deps []NodeHandle, e *Event) (NodeHandle, error) {
-	if err := e.begin(); err != nil {
-		return 0, err
-	}
-	defer e.end()
-	if err := e.ctx.hold(); err != nil { // it may be of another context
-		return 0, err
-	}
-	defer e.ctx.release()
-	return callNode(c, "cuGraphAddEventRecordNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
-		return api.CuGraphAddEventRecordNode(driver.CUgraph(g), toNodes(deps), e.h)
+func (c *Context) AddEventRecordNode(g GraphHandle, deps []NodeHandle, e *Event) (n NodeHandle, err error) {
+	err = withEvent(e, func() error {
+		n, err = callNode(c, "cuGraphAddEventRecordNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+			return api.CuGraphAddEventRecordNode(driver.CUgraph(g), toNodes(deps), e.h)
+		})
+		return err
 	})
+	return n, err
 }
 
 // AddEventWaitNode calls cuGraphAddEventWaitNode.
-func (c *Context) AddEventWaitNode(g GraphHandle, deps []NodeHandle, e *Event) (NodeHandle, error) {
+func (c *Context) AddEventWaitNode(g GraphHandle, deps []NodeHandle, e *Event) (n NodeHandle, err error) {
+	err = withEvent(e, func() error {
+		n, err = callNode(c, "cuGraphAddEventWaitNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+			return api.CuGraphAddEventWaitNode(driver.CUgraph(g), toNodes(deps), e.h)
+		})
+		return err
+	})
+	return n, err
+}
+
+// withEvent runs f while the event, which may be of another context, is valid.
+func withEvent(e *Event, f func() error) error {
 	if err := e.begin(); err != nil {
-		return 0, err
+		return err
 	}
 	defer e.end()
-	if err := e.ctx.hold(); err != nil { // it may be of another context
-		return 0, err
+	if err := e.ctx.hold(); err != nil {
+		return err
 	}
 	defer e.ctx.release()
-	return callNode(c, "cuGraphAddEventWaitNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
-		return api.CuGraphAddEventWaitNode(driver.CUgraph(g), toNodes(deps), e.h)
+	return f()
+}
+
+// SetEventNode gives a node that records an event, or waits for one, another. It
+// calls cuGraphEventRecordNodeSetEvent or cuGraphEventWaitNodeSetEvent.
+func (c *Context) SetEventNode(n NodeHandle, e *Event, isWait bool) error {
+	return withEvent(e, func() error {
+		if isWait {
+			return call0(c, "cuGraphEventWaitNodeSetEvent", func(api driver.API) driver.CUresult {
+				return api.CuGraphEventWaitNodeSetEvent(driver.CUgraphNode(n), e.h)
+			})
+		}
+		return call0(c, "cuGraphEventRecordNodeSetEvent", func(api driver.API) driver.CUresult {
+			return api.CuGraphEventRecordNodeSetEvent(driver.CUgraphNode(n), e.h)
+		})
 	})
 }
 

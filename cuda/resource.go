@@ -227,23 +227,34 @@ func (mr *DeviceMemoryResource) AllocateNode(size uint64, s *Stream) (ptr uint64
 // graph: the memory is there when the call returns, in no stream's order, and
 // whoever has it frees it. It invalidates no capture, and blocks until work has
 // ended that the driver makes the allocation wait for. It calls cuStreamCreate,
-// cuMemAllocFromPoolAsync, cuStreamSynchronize and cuStreamDestroy.
+// cuMemAllocFromPoolAsync, cuStreamSynchronize and cuStreamDestroy. After an
+// error there is no memory; what then cannot be released is a warning.
 func (mr *DeviceMemoryResource) AllocateBeside(size uint64) (ptr uint64, err error) {
 	mr.ctx.drv.Relaxed(func() { ptr, err = mr.allocateBeside(size) })
 	return ptr, err
 }
 
 func (mr *DeviceMemoryResource) allocateBeside(size uint64) (ptr uint64, err error) {
+	if err := mr.begin(); err != nil {
+		return 0, err
+	}
+	defer mr.end()
 	s, err := mr.ctx.NewStream(StreamOptions{})
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	// If that fails it is reported, and no error: with one, the caller would not
+	// have the memory.
+	defer func() { _ = s.Close() }()
 	if ptr, err = mr.AllocateNode(size, s); err != nil {
 		return 0, err
 	}
-	if err = s.Synchronize(); err != nil {
-		return 0, errors.Join(err, mr.ctx.FreeAsync(ptr, s))
+	if err := s.Synchronize(); err != nil {
+		b, second := mr.adopt(ptr, size, s)
+		if second == nil {
+			second = b.Close() // a Buffer's free is tried again, or reported and counted
+		}
+		return 0, errors.Join(err, second)
 	}
 	return ptr, nil
 }

@@ -85,46 +85,11 @@ func (g *Graph) Empty(o NodeOptions) (*Node, error) {
 	})
 }
 
-// EventRecord adds a node that records e at each launch, for [cuda.Stream.Wait]
-// and for the host. Even if closed, the event lives as long as the node can
-// run. It calls cuGraphAddEventRecordNode.
-func (g *Graph) EventRecord(e *cuda.Event, o NodeOptions) (*Node, error) {
-	return g.event(cuda.EventRecordNode, e, o, g.h.ctx.AddEventRecordNode)
-}
-
-// EventWait adds a node that waits for the latest recording of e at the time
-// the node runs. It calls cuGraphAddEventWaitNode.
-func (g *Graph) EventWait(e *cuda.Event, o NodeOptions) (*Node, error) {
-	return g.event(cuda.EventWaitNode, e, o, g.h.ctx.AddEventWaitNode)
-}
-
-func (g *Graph) event(kind cuda.NodeType, e *cuda.Event, o NodeOptions,
-	call func(cuda.GraphHandle, []cuda.NodeHandle, *cuda.Event) (cuda.NodeHandle, error)) (*Node, error) {
-	var err error
-	if o.Operands, err = retainEvent(e, o.Operands); err != nil {
-		return nil, err
-	}
-	return g.add(kind, o, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return call(g.handle, deps, e)
-	})
-}
-
 // handleUse keeps the handle of an event or a semaphore valid.
 type handleUse struct{ done func() }
 
 // Release implements [Retainer].
 func (u handleUse) Release() { u.done() }
-
-// retainEvent adds the event's handle to the operands of a node, which are
-// released on an error.
-func retainEvent(e *cuda.Event, operands []Operand) ([]Operand, error) {
-	_, done, err := e.Use()
-	if err != nil {
-		newBundle(operands).release()
-		return nil, err
-	}
-	return append([]Operand{{Reason: "event", Retainer: handleUse{done}}}, operands...), nil
-}
 
 // Child adds a node that runs sub as it is now: later changes of sub do not
 // affect it. g holds the operands of sub itself. It calls

@@ -22,6 +22,7 @@ type Capture struct {
 	stream   *cuda.Stream
 	o        Options
 	identity atomic.Pointer[identity] // nil until the driver was asked
+	cause    atomic.Pointer[string]   // what has invalidated it; nil if nothing has, or it is not known
 
 	mu       sync.Mutex
 	ended    bool                            // guarded by mu
@@ -319,7 +320,7 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	unjoined := c.unjoined()
 	handle, err := c.stream.EndCapture()
 	if err != nil {
-		err = explainUnjoined(err, unjoined)
+		err = c.explainInvalidated(explainUnjoined(err, unjoined))
 		if c.maybeOpen() {
 			return nil, nil, err
 		}

@@ -146,6 +146,7 @@ func TestInvalidatedCaptureReleasesEverything(t *testing.T) {
 
 	_, err := c.End()
 	require.ErrorIs(t, err, cuda.ErrorStreamCaptureInvalidated)
+	require.ErrorContains(t, err, "(by none of cudago's calls: by another library, or in a callback)")
 	require.ErrorContains(t, err, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")
 	released(t, k[0], k[1])
 	m.holds(t)

@@ -24,8 +24,7 @@ func (g *Graph) Clone(o Options) (*Graph, error) {
 		// A partial clone, which retained the bundles of the nodes found so
 		// far.
 		c.watch = nil // the owner has not heard of it
-		_ = c.Close() // the first error is the one to report
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, err
 }

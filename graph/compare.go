@@ -54,7 +54,7 @@ func (x *Exec) compareNode(was *ExecNode, is flatNode, before, place map[*Node]i
 		return differs(is.path, fmt.Sprintf("waits for %s, and %v for %s", depList(is.deps, is.data), was, depList(was.deps, was.data)))
 	}
 	if is.child != nil {
-		return compareChild(is.path, was.of.child, is.child)
+		return compareChild(is.path, was.child, is.child)
 	}
 	return nil
 }

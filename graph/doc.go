@@ -75,8 +75,9 @@
 // An operation passed to [Capture.Record] becomes a node with a name and a
 // bundle, as if it had been added to the graph. Operations of other libraries
 // in the same capture become nodes too, with unknown operands. What operations of
-// ours use in a capture that another library began is kept by a user object of
-// its graph: see [cuda.Stream.HoldForCapture].
+// ours use in a capture that another library began, and what graphs and executables
+// use that are launched into it, is kept by a user object of its graph: see
+// [cuda.Stream.HoldForCapture].
 //
 // Some calls invalidate the captures of other threads: destroying an
 // executable, instantiating, querying an event. This package makes them in

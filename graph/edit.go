@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +37,9 @@ func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
 		return nil, &cuda.Error{Op: "cuGraphDestroyNode", Result: cuda.ErrorNotSupported,
 			Detail: n.String() + " has memory, whose addresses would no longer be reserved"}
 	}
-	if err := g.h.destroyNode(n.handle); err != nil {
-		return nil, err
+	err = patiently("cuGraphDestroyNode", func() (bool, error) { return g.h.ctx.TryDestroyNode(n.handle) })
+	if err != nil {
+		return nil, g.explainRemoval(err)
 	}
 	n.removed, g.h.edited = true, true
 	g.gone++
@@ -64,20 +66,31 @@ func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
 	return bundles, nil
 }
 
-// destroyNode destroys a node, which may own a graph: see
-// [cuda.Context.TryDestroyNode]. Calls that keep it from that are short, except
-// an instantiation, which may be waiting for this very thread.
+// explainRemoval adds to a refusal what in the graph is the reason.
 //
-// Preconditions: h.mu is held.
-func (h *hierarchy) destroyNode(n cuda.NodeHandle) error {
+// Preconditions: g.h.mu is held.
+func (g *Graph) explainRemoval(err error) error {
+	var call *cuda.Error
+	if errors.As(err, &call) && call.Result == cuda.ErrorNotSupported && (len(g.h.memory) > 0 || g.frees()) {
+		call.Detail = "the graph allocates or frees memory, so that nothing can be removed from it: build it again"
+	}
+	return err
+}
+
+// patiently makes a call that destroys a graph inside a node: see
+// [cuda.Context.TryDestroyNode]. Calls that keep it from that are short, except an
+// instantiation, which may be waiting for this very thread.
+//
+// Preconditions: the lock of the node's graph is held.
+func patiently(op string, try func() (done bool, err error)) error {
 	const attempts, pause = 100, 50 * time.Microsecond
 	for range attempts {
-		if done, err := h.ctx.TryDestroyNode(n); done {
+		if done, err := try(); done {
 			return err
 		}
 		time.Sleep(pause)
 	}
-	return &cuda.Error{Op: "cuGraphDestroyNode", Result: cuda.ErrorNotReady,
+	return &cuda.Error{Op: op, Result: cuda.ErrorNotReady,
 		Detail: "another thread is instantiating a graph: try again once it is done"}
 }
 
@@ -132,7 +145,7 @@ func (g *Graph) RemoveEdge(from, to *Node) error {
 	err := g.h.ctx.RemoveDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle},
 		[]cuda.EdgeData{dataAt(to.data, at)})
 	if err != nil {
-		return err
+		return g.explainRemoval(err)
 	}
 	g.h.edited = true
 	g.uncount(from, to)

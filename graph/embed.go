@@ -13,20 +13,23 @@ import (
 
 // Capture adds a node to the capture that s is in, which runs g as it is now:
 // later changes of g do not affect it. The captured graph holds the operands
-// itself. c is what [CaptureOf] returns for s. If it is nil, another library has
-// begun the capture, and the operands are kept for good. It calls
-// cuGraphAddChildGraphNode and cuStreamUpdateCaptureDependencies.
+// itself. c is what [CaptureOf] returns for s. It calls cuGraphAddChildGraphNode
+// and cuStreamUpdateCaptureDependencies.
+//
+// Lifetime: if c is nil another library has begun the capture, and does not know
+// of operands. Then left is what the node uses, even with an error, for the caller
+// to release once that capture's graph is gone; nil if there is no node.
 //
 // Errors: as for [Graph.Child].
-func (g *Graph) Capture(c *Capture, s *cuda.Stream) error {
+func (g *Graph) Capture(c *Capture, s *cuda.Stream) (left Retainer, err error) {
 	defer c.lock()()
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if err := g.usable("be embedded"); err != nil {
-		return err
+		return nil, err
 	}
-	return g.explainRefusal("cuGraphAddChildGraphNode", "be embedded",
-		c.embed(s, g.h.handle, func() *Graph { return g.view(nil) }))
+	left, err = c.embed(s, g.h.handle, func() *Graph { return g.view(nil) })
+	return left, g.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
 }
 
 // Capture is [Graph.Capture] for what launches of x run now. It needs the graph
@@ -35,7 +38,7 @@ func (g *Graph) Capture(c *Capture, s *cuda.Stream) error {
 //
 // Errors: also a [*ChangedError], if that graph does something else by now, or x
 // does.
-func (x *Exec) Capture(c *Capture, s *cuda.Stream) error {
+func (x *Exec) Capture(c *Capture, s *cuda.Stream) (left Retainer, err error) {
 	defer c.lock()()
 	x.gate.enter()
 	defer x.gate.leave()
@@ -44,12 +47,13 @@ func (x *Exec) Capture(c *Capture, s *cuda.Stream) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
-		return errClosedExec
+		return nil, errClosedExec
 	}
 	if why := x.changed(); why != "" {
-		return &ChangedError{why}
+		return nil, &ChangedError{why}
 	}
-	return x.source.explainRefusal("cuGraphAddChildGraphNode", "be embedded", c.embed(s, x.h.handle, x.view))
+	left, err = c.embed(s, x.h.handle, x.view)
+	return left, x.source.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
 }
 
 // A ChangedError says why an executable cannot be embedded.
@@ -93,28 +97,29 @@ func (c *Capture) lock() (unlock func()) {
 }
 
 // embed adds a node that runs a graph of the driver. view is called once the node
-// is there; it holds what the node keeps alive.
+// is there; it holds what the node keeps alive, and is left to the caller if c is
+// nil.
 //
 // Preconditions: c.mu is held, unless c is nil; so is the lock of the graph.
-func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, view func() *Graph) error {
+func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, view func() *Graph) (left Retainer, err error) {
 	if c != nil && c.ended {
-		return &cuda.ClosedError{What: "capture"}
+		return nil, &cuda.ClosedError{What: "capture"}
 	}
 	info, err := s.CaptureInfo()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if info.Status != cuda.CaptureActive {
-		return &cuda.Error{Op: "cuGraphAddChildGraphNode", Result: cuda.ErrorStreamCaptureInvalidated}
+		return nil, &cuda.Error{Op: "cuGraphAddChildGraphNode", Result: cuda.ErrorStreamCaptureInvalidated}
 	}
 	n, err := s.Context().AddChildGraphNode(info.Graph, info.Dependencies, sub)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v := view() // kept for good, if nobody takes it
+	v := view()
 	err = s.SetCaptureDependencies([]cuda.NodeHandle{n})
 	if c == nil {
-		return err
+		return bundles(v.bundles()), err
 	}
 	c.noteStream(s)
 	c.holdGreenContext(s)
@@ -122,8 +127,14 @@ func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, view func() *Graph
 	// While it is captured no node can be removed: what nothing waits for must not
 	// become a graph.
 	c.spoiled = errors.Join(c.spoiled, err)
-	return err
+	return nil, err
 }
+
+// bundles are held together.
+type bundles []*bundle
+
+// Release implements [Retainer].
+func (b bundles) Release() { releaseAll(b) }
 
 // view is [Graph.view] of what launches of x run. The graph that x was made of
 // may have been closed: only x has its operands then.
@@ -139,8 +150,8 @@ func (x *Exec) view() *Graph {
 	copies := make(map[*Node]*Node, len(x.nodes))
 	for _, e := range x.nodes {
 		c := &Node{g: v, kind: e.kind, name: e.name, params: e.params, bundle: e.bundle.retain()}
-		if e.of.child != nil {
-			c.child = e.of.child.viewOf(e.name+"/", inner)
+		if e.child != nil {
+			c.child = e.child.viewOf(e.name+"/", inner)
 		}
 		copies[e.of] = c
 		v.commit(c)

@@ -53,7 +53,7 @@ func badValue(arg, format string, args ...any) error {
 func errKind(name string, kind, want cuda.NodeType) error {
 	text := fmt.Sprintf("%q is of kind %v and cannot take the parameters of kind %v", name, kind, want)
 	if !updatable(kind) {
-		text = fmt.Sprintf("%q is of kind %v, whose parameters cannot be updated; only those of kernel, memcpy, memset and host nodes can", name, kind)
+		text = fmt.Sprintf("%q is of kind %v, whose parameters cannot be updated; those of nodes that allocate, free, join or branch cannot", name, kind)
 	}
 	return &cuda.ArgumentError{Kind: cuda.WrongType, Arg: "node", Text: text}
 }

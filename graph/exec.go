@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -114,9 +115,27 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, g.explainSecond(err)
 	}
 	return g.newExec(handle, o), nil
+}
+
+// explainSecond adds to a refusal that the graph can have one executable, and has
+// it.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) explainSecond(err error) error {
+	var call *cuda.Error
+	if !errors.As(err, &call) || call.Result != cuda.ErrorNotSupported || g.h.execs.Load() == 0 {
+		return err
+	}
+	switch {
+	case len(g.h.memory) > 0 || g.frees():
+		call.Detail = "the graph allocates or frees memory, so that it can have one executable at a time: close the other one first"
+	case g.hasConditional():
+		call.Detail = "the graph has conditional nodes, so that it can have one executable at a time: close the other one first"
+	}
+	return err
 }
 
 // sendNames makes the driver use our node names in its reports.
@@ -147,7 +166,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	x.edited = g.h.edited
 	x.addNodes(g, "")
 	for _, b := range g.loose {
-		x.hold("", b)
+		x.hold(nil, "", b)
 	}
 	g.h.holders++
 	g.h.execs.Add(1)
@@ -167,11 +186,11 @@ func (x *Exec) addNodes(g *Graph, prefix string) {
 		e := &made[i]
 		*e = ExecNode{
 			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps, data: n.data,
-			params: n.params, bundle: n.bundle.retain(), version: n.version,
+			params: n.params, bundle: n.bundle.retain(), version: n.version, child: n.child,
 		}
 		x.nodes = append(x.nodes, e)
 		if n.child != nil {
-			n.child.eachBundle(e.name+"/", x.hold)
+			x.holdInside(e, n.child)
 			continue
 		}
 		n.eachInner(prefix, func(prefix string, body *Graph) { x.addNodes(body, prefix) })
@@ -186,8 +205,15 @@ func (x *Exec) nameNodes() map[string]*ExecNode {
 	return named
 }
 
-func (x *Exec) hold(path string, b *bundle) {
-	x.extra = append(x.extra, held{path, b.retain()})
+// hold holds a bundle that is not of an updatable node, but perhaps of the graph in
+// one.
+func (x *Exec) hold(in *ExecNode, path string, b *bundle) {
+	x.extra = append(x.extra, held{path, b.retain(), in})
+}
+
+// holdInside holds what a graph that n embeds holds.
+func (x *Exec) holdInside(n *ExecNode, child *Graph) {
+	child.eachBundle(n.name+"/", func(path string, b *bundle) { x.hold(n, path, b) })
 }
 
 // bundles lists the bundles that x holds.

@@ -181,7 +181,7 @@ func TestRejectedUpdateChangesNothing(t *testing.T) {
 	require.ErrorContains(t, copyNode.UpdateMemset(cuda.MemsetParams{}, operands(k[2])), "is of kind memcpy and cannot take the parameters of kind memset")
 	require.ErrorContains(t, copyNode.UpdateKernel(cuda.KernelNodeParams{}, operands(k[3])), "kernel must not be nil")
 	require.ErrorContains(t, x.Node("join").UpdateHost(hostFunc(func() {}), operands(k[4])),
-		`node "join" is of kind empty, whose parameters cannot be updated; only those of kernel, memcpy, memset and host nodes can`)
+		`node "join" is of kind empty, whose parameters cannot be updated; those of nodes that allocate, free, join or branch cannot`)
 	released(t, k[1], k[2], k[3], k[4])
 	kept(t, k[0])
 	m.holds(t, k[0])

@@ -23,6 +23,7 @@ type ExecNode struct {
 	data []cuda.EdgeData // immutable; of the edges from deps
 
 	version uint64 // immutable; of its node when the executable was made
+	child   *Graph // immutable; what its node embedded then
 
 	params   any     // guarded by x.mu; see Node.Params
 	bundle   *bundle // guarded by x.mu
@@ -68,7 +69,7 @@ func (n *ExecNode) Retained() []Retained {
 	n.x.mu.Lock()
 	defer n.x.mu.Unlock()
 	list := n.bundle.describe(nil, n.name)
-	if n.of.child == nil && n.of.bodies == nil {
+	if n.child == nil && n.of.bodies == nil {
 		return list // most nodes have nothing inside: skip the search
 	}
 	for _, o := range n.x.nodes {

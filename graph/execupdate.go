@@ -147,11 +147,11 @@ func (x *Exec) take(g *Graph, nodes []flatNode) []*retirement {
 	x.extra, x.spare = nil, nil
 	for i, n := range nodes {
 		if n.child != nil {
-			n.child.eachBundle(x.nodes[i].name+"/", x.hold)
+			x.holdInside(x.nodes[i], n.child)
 		}
 	}
 	for _, b := range g.loose {
-		x.hold("", b)
+		x.hold(nil, "", b)
 	}
 	if g.h.edited || x.edited {
 		// The driver's order may differ from ours, so that it may have paired

@@ -270,7 +270,7 @@ func (c *scenario) embed(capture *Capture, s *cuda.Stream) {
 	if x, err := g.Instantiate(ExecOptions{}); err != nil {
 		c.try(err)
 	} else {
-		c.try(x.Capture(capture, s))
+		c.try(embedIn(x, capture, s))
 		c.try(x.Close())
 	}
 	c.try(g.Close())

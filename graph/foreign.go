@@ -3,7 +3,11 @@
 
 package graph
 
-import "github.com/cudago/cudago/cuda"
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda"
+)
 
 // Wrap makes a Graph of a driver graph that someone else owns and destroys. Its
 // nodes are those that the graph has now; what others change later is not
@@ -24,7 +28,7 @@ func Wrap(ctx *cuda.Context, handle cuda.GraphHandle, of *Graph, operands []Oper
 	err := g.wrap(of, b)
 	if err != nil {
 		g.watch = nil // the owner has not been told of it
-		_ = g.Close() // the first error is the one to report
+		err = errors.Join(err, g.Close())
 		b.release()
 		return nil, err
 	}

@@ -17,10 +17,10 @@ type Node struct {
 	handle cuda.NodeHandle // immutable; zero in an embedded graph
 	kind   cuda.NodeType   // immutable
 	name   string          // immutable
-	child  *Graph          // immutable; of a child graph node
 	bodies []*Graph        // immutable; of a conditional node
 	memory *allocation     // immutable; of an alloc node
 
+	child   *Graph  // guarded by g.h.mu; of a child graph node, which never lacks one
 	params  any     // guarded by g.h.mu; see Params
 	bundle  *bundle // guarded by g.h.mu
 	version uint64  // guarded by g.h.mu; how often params and bundle have been replaced
@@ -71,8 +71,13 @@ func (n *Node) Dependents() []*Node {
 	return append([]*Node(nil), n.next...)
 }
 
-// Child returns a view of the graph that a child graph node embeds, or nil.
-func (n *Node) Child() *Graph { return n.child }
+// Child returns a view of the graph that a child graph node embeds, or nil. It
+// ends with an update of the node.
+func (n *Node) Child() *Graph {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return n.child
+}
 
 // Bodies returns the graphs that a conditional node chooses from.
 func (n *Node) Bodies() []*Graph { return append([]*Graph(nil), n.bodies...) }

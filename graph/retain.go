@@ -105,6 +105,7 @@ func releaseAll(bundles []*bundle) {
 type held struct {
 	path string // the node's name, as in Retained
 	b    *bundle
+	in   *ExecNode // of what embeds the node; nil if nothing does
 }
 
 // describe appends what b retains to list.

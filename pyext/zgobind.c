@@ -110,6 +110,167 @@ PyObject * _wrap__gobind_NumHandles(PyObject *PYBINDGEN_UNUSED(_args), PyObject 
 
 
 PyObject *
+_wrap__gobind_api_GraphMemory_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_GraphMemory_CTor();
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_Used_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t handle;
+    const char *keywords[] = {"handle", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
+        return NULL;
+    }
+    retval = api_GraphMemory_Used_Get(handle);
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_Used_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_Used_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t handle;
+    uint64_t val;
+    const char *keywords[] = {"handle", "val", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
+        return NULL;
+    }
+    api_GraphMemory_Used_Set(handle, val);
+    Py_INCREF(Py_None);
+    py_retval = Py_None;
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_Used_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_UsedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t handle;
+    const char *keywords[] = {"handle", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
+        return NULL;
+    }
+    retval = api_GraphMemory_UsedHigh_Get(handle);
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_UsedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_UsedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t handle;
+    uint64_t val;
+    const char *keywords[] = {"handle", "val", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
+        return NULL;
+    }
+    api_GraphMemory_UsedHigh_Set(handle, val);
+    Py_INCREF(Py_None);
+    py_retval = Py_None;
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_UsedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_Reserved_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t handle;
+    const char *keywords[] = {"handle", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
+        return NULL;
+    }
+    retval = api_GraphMemory_Reserved_Get(handle);
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_Reserved_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_Reserved_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t handle;
+    uint64_t val;
+    const char *keywords[] = {"handle", "val", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
+        return NULL;
+    }
+    api_GraphMemory_Reserved_Set(handle, val);
+    Py_INCREF(Py_None);
+    py_retval = Py_None;
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_Reserved_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_ReservedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t handle;
+    const char *keywords[] = {"handle", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
+        return NULL;
+    }
+    retval = api_GraphMemory_ReservedHigh_Get(handle);
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_ReservedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_GraphMemory_ReservedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t handle;
+    uint64_t val;
+    const char *keywords[] = {"handle", "val", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
+        return NULL;
+    }
+    api_GraphMemory_ReservedHigh_Set(handle, val);
+    Py_INCREF(Py_None);
+    py_retval = Py_None;
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_GraphMemory_ReservedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
 _wrap__gobind_api_MemoryInfo_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
@@ -534,6 +695,27 @@ PyObject * _wrap__gobind_api_Properties_TotalMemory_Set(PyObject * PYBINDGEN_UNU
 
 
 PyObject *
+_wrap__gobind_api_DeviceGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceGraphMemory(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
 _wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
@@ -597,28 +779,17 @@ PyObject * _wrap__gobind_api_DeviceProperties(PyObject * PYBINDGEN_UNUSED(dummy)
 
 
 PyObject *
-_wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_DeviceCount();
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     char *retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
 
-    retval = api_DriverName();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceName(ordinal);
     if (PyErr_Occurred()) {
         if (retval != NULL) free(retval);
         return NULL;
@@ -627,7 +798,35 @@ _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBIND
     free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DeviceSplit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t ordinal;
+    int64_t count;
+    int64_t groups;
+    bool fine;
+    PyObject *py_fine;
+    const char *keywords[] = {"ordinal", "count", "groups", "fine", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLLO", (char **) keywords, &ordinal, &count, &groups, &py_fine)) {
+        return NULL;
+    }
+    fine = (bool) PyObject_IsTrue(py_fine);
+    retval = api_DeviceSplit(ordinal, count, groups, fine);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceSplit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -646,6 +845,40 @@ _wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYB
     return py_retval;
 }
 PyObject * _wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_DriverVersion();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_LiveObjects();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
@@ -672,6 +905,113 @@ PyObject * _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy
 
 
 PyObject *
+_wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    int64_t value;
+    const char *keywords[] = {"ordinal", "limit", "value", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLL", (char **) keywords, &ordinal, &limit, &value)) {
+        return NULL;
+    }
+    retval = api_SetDeviceLimit(ordinal, limit, value);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_TrimGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    bool retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_TrimGraphMemory(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_TrimGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t i;
+    const char *keywords[] = {"i", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &i)) {
+        return NULL;
+    }
+    retval = api_AttributeName(i);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_DeviceCount();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    bool retval;
+    int64_t ordinal;
+    bool on;
+    PyObject *py_on;
+    const char *keywords[] = {"ordinal", "on", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LO", (char **) keywords, &ordinal, &py_on)) {
+        return NULL;
+    }
+    on = (bool) PyObject_IsTrue(py_on);
+    retval = api_Profile(ordinal, on);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
 _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
@@ -691,6 +1031,146 @@ _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *
     return py_retval;
 }
 PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverName();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverNotice();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_ResetGraphMemoryHigh(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    bool retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_ResetGraphMemoryHigh(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_ResetGraphMemoryHigh(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t code;
+    const char *keywords[] = {"code", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
+        return NULL;
+    }
+    retval = api_ResultName(code);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_AttributeCount();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_BufferID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t ordinal;
+    uint64_t address;
+    const char *keywords[] = {"ordinal", "address", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &ordinal, &address)) {
+        return NULL;
+    }
+    retval = api_BufferID(ordinal, address);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_BufferID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    const char *keywords[] = {"ordinal", "limit", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &ordinal, &limit)) {
+        return NULL;
+    }
+    retval = api_DeviceLimit(ordinal, limit);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -726,267 +1206,20 @@ _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBIN
 }
 PyObject * _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
-
-PyObject *
-_wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    bool retval;
-    int64_t ordinal;
-    bool on;
-    PyObject *py_on;
-    const char *keywords[] = {"ordinal", "on", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LO", (char **) keywords, &ordinal, &py_on)) {
-        return NULL;
-    }
-    on = (bool) PyObject_IsTrue(py_on);
-    retval = api_Profile(ordinal, on);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    int64_t limit;
-    int64_t value;
-    const char *keywords[] = {"ordinal", "limit", "value", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLL", (char **) keywords, &ordinal, &limit, &value)) {
-        return NULL;
-    }
-    retval = api_SetDeviceLimit(ordinal, limit, value);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t i;
-    const char *keywords[] = {"i", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &i)) {
-        return NULL;
-    }
-    retval = api_AttributeName(i);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_BufferID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t ordinal;
-    uint64_t address;
-    const char *keywords[] = {"ordinal", "address", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &ordinal, &address)) {
-        return NULL;
-    }
-    retval = api_BufferID(ordinal, address);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_BufferID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceName(ordinal);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_DriverNotice();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_LiveObjects();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_AttributeCount();
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    int64_t limit;
-    const char *keywords[] = {"ordinal", "limit", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &ordinal, &limit)) {
-        return NULL;
-    }
-    retval = api_DeviceLimit(ordinal, limit);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceSplit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t ordinal;
-    int64_t count;
-    int64_t groups;
-    bool fine;
-    PyObject *py_fine;
-    const char *keywords[] = {"ordinal", "count", "groups", "fine", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLLO", (char **) keywords, &ordinal, &count, &groups, &py_fine)) {
-        return NULL;
-    }
-    fine = (bool) PyObject_IsTrue(py_fine);
-    retval = api_DeviceSplit(ordinal, count, groups, fine);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceSplit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_DriverVersion();
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t code;
-    const char *keywords[] = {"code", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
-        return NULL;
-    }
-    retval = api_ResultName(code);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
 static PyMethodDef _gobind_functions[] = {
     {(char *) "GoPyInit", (PyCFunction) _wrap__gobind_GoPyInit, METH_NOARGS, "GoPyInit()\n\n" },
     {(char *) "DecRef", (PyCFunction) _wrap__gobind_DecRef, METH_KEYWORDS|METH_VARARGS, "DecRef(handle)\n\ntype: handle: int64_t" },
     {(char *) "IncRef", (PyCFunction) _wrap__gobind_IncRef, METH_KEYWORDS|METH_VARARGS, "IncRef(handle)\n\ntype: handle: int64_t" },
     {(char *) "NumHandles", (PyCFunction) _wrap__gobind_NumHandles, METH_NOARGS, "NumHandles()\n\n" },
+    {(char *) "api_GraphMemory_CTor", (PyCFunction) _wrap__gobind_api_GraphMemory_CTor, METH_NOARGS, "api_GraphMemory_CTor()\n\n" },
+    {(char *) "api_GraphMemory_Used_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_Used_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Used_Get(handle)\n\ntype: handle: int64_t" },
+    {(char *) "api_GraphMemory_Used_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_Used_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Used_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
+    {(char *) "api_GraphMemory_UsedHigh_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_UsedHigh_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_UsedHigh_Get(handle)\n\ntype: handle: int64_t" },
+    {(char *) "api_GraphMemory_UsedHigh_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_UsedHigh_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_UsedHigh_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
+    {(char *) "api_GraphMemory_Reserved_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_Reserved_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Reserved_Get(handle)\n\ntype: handle: int64_t" },
+    {(char *) "api_GraphMemory_Reserved_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_Reserved_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Reserved_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
+    {(char *) "api_GraphMemory_ReservedHigh_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_ReservedHigh_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_ReservedHigh_Get(handle)\n\ntype: handle: int64_t" },
+    {(char *) "api_GraphMemory_ReservedHigh_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_ReservedHigh_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_ReservedHigh_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
     {(char *) "api_MemoryInfo_CTor", (PyCFunction) _wrap__gobind_api_MemoryInfo_CTor, METH_NOARGS, "api_MemoryInfo_CTor()\n\n" },
     {(char *) "api_MemoryInfo_Free_Get", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Get, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Get(handle)\n\ntype: handle: int64_t" },
     {(char *) "api_MemoryInfo_Free_Set", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Set, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
@@ -1010,28 +1243,31 @@ static PyMethodDef _gobind_functions[] = {
     {(char *) "api_Properties_ComputeMinor_Set", (PyCFunction) _wrap__gobind_api_Properties_ComputeMinor_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_ComputeMinor_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
     {(char *) "api_Properties_TotalMemory_Get", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Get(handle)\n\ntype: handle: int64_t" },
     {(char *) "api_Properties_TotalMemory_Set", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
+    {(char *) "api_DeviceGraphMemory", (PyCFunction) _wrap__gobind_api_DeviceGraphMemory, METH_KEYWORDS|METH_VARARGS, "api_DeviceGraphMemory(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DeviceMemoryInfo", (PyCFunction) _wrap__gobind_api_DeviceMemoryInfo, METH_KEYWORDS|METH_VARARGS, "api_DeviceMemoryInfo(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DevicePriorityRange", (PyCFunction) _wrap__gobind_api_DevicePriorityRange, METH_KEYWORDS|METH_VARARGS, "api_DevicePriorityRange(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DeviceProperties", (PyCFunction) _wrap__gobind_api_DeviceProperties, METH_KEYWORDS|METH_VARARGS, "api_DeviceProperties(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
-    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
+    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DeviceSplit", (PyCFunction) _wrap__gobind_api_DeviceSplit, METH_KEYWORDS|METH_VARARGS, "api_DeviceSplit(ordinal, count, groups, fine)\n\ntype: ordinal: int64_t\ntype: count: int64_t\ntype: groups: int64_t\ntype: fine: bool" },
     {(char *) "api_DriverObjects", (PyCFunction) _wrap__gobind_api_DriverObjects, METH_NOARGS, "api_DriverObjects()\n\n" },
+    {(char *) "api_DriverVersion", (PyCFunction) _wrap__gobind_api_DriverVersion, METH_NOARGS, "api_DriverVersion()\n\n" },
+    {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
     {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
+    {(char *) "api_SetDeviceLimit", (PyCFunction) _wrap__gobind_api_SetDeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_SetDeviceLimit(ordinal, limit, value)\n\ntype: ordinal: int64_t\ntype: limit: int64_t\ntype: value: int64_t" },
+    {(char *) "api_TrimGraphMemory", (PyCFunction) _wrap__gobind_api_TrimGraphMemory, METH_KEYWORDS|METH_VARARGS, "api_TrimGraphMemory(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
+    {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
+    {(char *) "api_Profile", (PyCFunction) _wrap__gobind_api_Profile, METH_KEYWORDS|METH_VARARGS, "api_Profile(ordinal, on)\n\ntype: ordinal: int64_t\ntype: on: bool" },
     {(char *) "api_DeviceAttribute", (PyCFunction) _wrap__gobind_api_DeviceAttribute, METH_KEYWORDS|METH_VARARGS, "api_DeviceAttribute(ordinal, name)\n\ntype: ordinal: int64_t\ntype: name: char *" },
+    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
+    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
+    {(char *) "api_ResetGraphMemoryHigh", (PyCFunction) _wrap__gobind_api_ResetGraphMemoryHigh, METH_KEYWORDS|METH_VARARGS, "api_ResetGraphMemoryHigh(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
+    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
+    {(char *) "api_BufferID", (PyCFunction) _wrap__gobind_api_BufferID, METH_KEYWORDS|METH_VARARGS, "api_BufferID(ordinal, address)\n\ntype: ordinal: int64_t\ntype: address: uint64_t" },
+    {(char *) "api_DeviceLimit", (PyCFunction) _wrap__gobind_api_DeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_DeviceLimit(ordinal, limit)\n\ntype: ordinal: int64_t\ntype: limit: int64_t" },
     {(char *) "api_Linked", (PyCFunction) _wrap__gobind_api_Linked, METH_NOARGS, "api_Linked()\n\n" },
     {(char *) "api_LiveStreams", (PyCFunction) _wrap__gobind_api_LiveStreams, METH_NOARGS, "api_LiveStreams()\n\n" },
-    {(char *) "api_Profile", (PyCFunction) _wrap__gobind_api_Profile, METH_KEYWORDS|METH_VARARGS, "api_Profile(ordinal, on)\n\ntype: ordinal: int64_t\ntype: on: bool" },
-    {(char *) "api_SetDeviceLimit", (PyCFunction) _wrap__gobind_api_SetDeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_SetDeviceLimit(ordinal, limit, value)\n\ntype: ordinal: int64_t\ntype: limit: int64_t\ntype: value: int64_t" },
-    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
-    {(char *) "api_BufferID", (PyCFunction) _wrap__gobind_api_BufferID, METH_KEYWORDS|METH_VARARGS, "api_BufferID(ordinal, address)\n\ntype: ordinal: int64_t\ntype: address: uint64_t" },
-    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
-    {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
-    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
-    {(char *) "api_DeviceLimit", (PyCFunction) _wrap__gobind_api_DeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_DeviceLimit(ordinal, limit)\n\ntype: ordinal: int64_t\ntype: limit: int64_t" },
-    {(char *) "api_DeviceSplit", (PyCFunction) _wrap__gobind_api_DeviceSplit, METH_KEYWORDS|METH_VARARGS, "api_DeviceSplit(ordinal, count, groups, fine)\n\ntype: ordinal: int64_t\ntype: count: int64_t\ntype: groups: int64_t\ntype: fine: bool" },
-    {(char *) "api_DriverVersion", (PyCFunction) _wrap__gobind_api_DriverVersion, METH_NOARGS, "api_DriverVersion()\n\n" },
-    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
     {NULL, NULL, 0, NULL}
 };
 #if PY_VERSION_HEX >= 0x03000000

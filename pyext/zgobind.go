@@ -130,6 +130,18 @@ func errorGoToPy(e error) *C.char {
 
 // ---- Types ---
 
+// Converters for pointer handles for type: *api.GraphMemory
+func ptrFromHandle_Ptr_api_GraphMemory(h CGoHandle) *api.GraphMemory {
+	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.GraphMemory")
+	if p == nil {
+		return nil
+	}
+	return gopyh.Embed(p, reflect.TypeOf(api.GraphMemory{})).(*api.GraphMemory)
+}
+func handleFromPtr_Ptr_api_GraphMemory(p interface{}) CGoHandle {
+	return CGoHandle(gopyh.Register("*api.GraphMemory", p))
+}
+
 // Converters for pointer handles for type: *api.MemoryInfo
 func ptrFromHandle_Ptr_api_MemoryInfo(h CGoHandle) *api.MemoryInfo {
 	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.MemoryInfo")
@@ -164,6 +176,18 @@ func ptrFromHandle_Ptr_api_Properties(h CGoHandle) *api.Properties {
 }
 func handleFromPtr_Ptr_api_Properties(p interface{}) CGoHandle {
 	return CGoHandle(gopyh.Register("*api.Properties", p))
+}
+
+// Converters for non-pointer handles for type: api.GraphMemory
+func ptrFromHandle_api_GraphMemory(h CGoHandle) *api.GraphMemory {
+	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.GraphMemory")
+	if p == nil {
+		return nil
+	}
+	return gopyh.Embed(p, reflect.TypeOf(api.GraphMemory{})).(*api.GraphMemory)
+}
+func handleFromPtr_api_GraphMemory(p interface{}) CGoHandle {
+	return CGoHandle(gopyh.Register("api.GraphMemory", p))
 }
 
 // Converters for non-pointer handles for type: api.MemoryInfo
@@ -207,6 +231,61 @@ func handleFromPtr_api_Properties(p interface{}) CGoHandle {
 // ---- Interfaces ---
 
 // ---- Structs ---
+
+// --- wrapping struct: api.GraphMemory ---
+//
+//export api_GraphMemory_CTor
+func api_GraphMemory_CTor() CGoHandle {
+	return CGoHandle(handleFromPtr_api_GraphMemory(&api.GraphMemory{}))
+}
+
+//export api_GraphMemory_Used_Get
+func api_GraphMemory_Used_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	return C.ulonglong(op.Used)
+}
+
+//export api_GraphMemory_Used_Set
+func api_GraphMemory_Used_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	op.Used = uint64(val)
+}
+
+//export api_GraphMemory_UsedHigh_Get
+func api_GraphMemory_UsedHigh_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	return C.ulonglong(op.UsedHigh)
+}
+
+//export api_GraphMemory_UsedHigh_Set
+func api_GraphMemory_UsedHigh_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	op.UsedHigh = uint64(val)
+}
+
+//export api_GraphMemory_Reserved_Get
+func api_GraphMemory_Reserved_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	return C.ulonglong(op.Reserved)
+}
+
+//export api_GraphMemory_Reserved_Set
+func api_GraphMemory_Reserved_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	op.Reserved = uint64(val)
+}
+
+//export api_GraphMemory_ReservedHigh_Get
+func api_GraphMemory_ReservedHigh_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	return C.ulonglong(op.ReservedHigh)
+}
+
+//export api_GraphMemory_ReservedHigh_Set
+func api_GraphMemory_ReservedHigh_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_GraphMemory(handle)
+	op.ReservedHigh = uint64(val)
+}
 
 // --- wrapping struct: api.MemoryInfo ---
 //
@@ -355,6 +434,21 @@ func api_Properties_TotalMemory_Set(handle CGoHandle, val C.ulonglong) {
 
 // ---- Constructors ---
 
+//export api_DeviceGraphMemory
+func api_DeviceGraphMemory(ordinal C.longlong) CGoHandle {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceGraphMemory(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return handleFromPtr_Ptr_api_GraphMemory(nil)
+	}
+	return handleFromPtr_Ptr_api_GraphMemory(cret)
+}
+
 //export api_DeviceMemoryInfo
 func api_DeviceMemoryInfo(ordinal C.longlong) CGoHandle {
 	_saved_thread := C.PyEval_SaveThread()
@@ -402,25 +496,25 @@ func api_DeviceProperties(ordinal C.longlong) CGoHandle {
 
 // ---- Functions ---
 
-//export api_DeviceCount
-func api_DeviceCount() C.longlong {
+//export api_DeviceName
+func api_DeviceName(ordinal C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceCount()
+	cret, __err := api.DeviceName(int(ordinal))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
 		estr := C.CString(__err.Error())
 		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
 		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
+		return C.CString("")
 	}
-	return C.longlong(cret)
+	return C.CString(cret)
 }
 
-//export api_DriverName
-func api_DriverName() *C.char {
+//export api_DeviceSplit
+func api_DeviceSplit(ordinal C.longlong, count C.longlong, groups C.longlong, fine C.char) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverName()
+	cret, __err := api.DeviceSplit(int(ordinal), int(count), int(groups), boolPyToGo(fine))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -447,6 +541,36 @@ func api_DriverObjects() *C.char {
 	return C.CString(cret)
 }
 
+//export api_DriverVersion
+func api_DriverVersion() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverVersion()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_LiveObjects
+func api_LiveObjects() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.LiveObjects()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
 //export api_ResultExplanation
 func api_ResultExplanation(code C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
@@ -455,10 +579,169 @@ func api_ResultExplanation(code C.longlong) *C.char {
 
 }
 
+//export api_SetDeviceLimit
+func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_TrimGraphMemory
+func api_TrimGraphMemory(ordinal C.longlong) C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.TrimGraphMemory(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return boolGoToPy(false)
+	}
+	return boolGoToPy(cret)
+}
+
+//export api_AttributeName
+func api_AttributeName(i C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.AttributeName(int(i)))
+
+}
+
+//export api_DeviceCount
+func api_DeviceCount() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceCount()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_Profile
+func api_Profile(ordinal C.longlong, on C.char) C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.Profile(int(ordinal), boolPyToGo(on))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return boolGoToPy(false)
+	}
+	return boolGoToPy(cret)
+}
+
 //export api_DeviceAttribute
 func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
 	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_DriverName
+func api_DriverName() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverName()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DriverNotice
+func api_DriverNotice() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverNotice()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_ResetGraphMemoryHigh
+func api_ResetGraphMemoryHigh(ordinal C.longlong) C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.ResetGraphMemoryHigh(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return boolGoToPy(false)
+	}
+	return boolGoToPy(cret)
+}
+
+//export api_ResultName
+func api_ResultName(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultName(int(code)))
+
+}
+
+//export api_AttributeCount
+func api_AttributeCount() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.longlong(api.AttributeCount())
+
+}
+
+//export api_BufferID
+func api_BufferID(ordinal C.longlong, address C.ulonglong) C.ulonglong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.BufferID(int(ordinal), uint64(address))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.ulonglong(0)
+	}
+	return C.ulonglong(cret)
+}
+
+//export api_DeviceLimit
+func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -498,163 +781,4 @@ func api_LiveStreams() C.longlong {
 		return C.longlong(0)
 	}
 	return C.longlong(cret)
-}
-
-//export api_Profile
-func api_Profile(ordinal C.longlong, on C.char) C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.Profile(int(ordinal), boolPyToGo(on))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return boolGoToPy(false)
-	}
-	return boolGoToPy(cret)
-}
-
-//export api_SetDeviceLimit
-func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_AttributeName
-func api_AttributeName(i C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.AttributeName(int(i)))
-
-}
-
-//export api_BufferID
-func api_BufferID(ordinal C.longlong, address C.ulonglong) C.ulonglong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.BufferID(int(ordinal), uint64(address))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.ulonglong(0)
-	}
-	return C.ulonglong(cret)
-}
-
-//export api_DeviceName
-func api_DeviceName(ordinal C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceName(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DriverNotice
-func api_DriverNotice() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverNotice()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_LiveObjects
-func api_LiveObjects() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.LiveObjects()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_AttributeCount
-func api_AttributeCount() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.longlong(api.AttributeCount())
-
-}
-
-//export api_DeviceLimit
-func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_DeviceSplit
-func api_DeviceSplit(ordinal C.longlong, count C.longlong, groups C.longlong, fine C.char) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceSplit(int(ordinal), int(count), int(groups), boolPyToGo(fine))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DriverVersion
-func api_DriverVersion() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverVersion()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_ResultName
-func api_ResultName(code C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultName(int(code)))
-
 }

@@ -24,19 +24,22 @@ func use(t *testing.T, open func() (*cuda.Driver, error)) {
 
 // failing are all bound functions that return an error.
 var failing = map[string]func() error{
-	"DriverName":          func() error { _, err := DriverName(); return err },
-	"DriverVersion":       func() error { _, err := DriverVersion(); return err },
-	"DriverNotice":        func() error { _, err := DriverNotice(); return err },
-	"DeviceCount":         func() error { _, err := DeviceCount(); return err },
-	"DriverObjects":       func() error { _, err := DriverObjects(); return err },
-	"DeviceName":          func() error { _, err := DeviceName(0); return err },
-	"DeviceProperties":    func() error { _, err := DeviceProperties(0); return err },
-	"DeviceMemoryInfo":    func() error { _, err := DeviceMemoryInfo(0); return err },
-	"DevicePriorityRange": func() error { _, err := DevicePriorityRange(0); return err },
-	"DeviceLimit":         func() error { _, err := DeviceLimit(0, 0); return err },
-	"SetDeviceLimit":      func() error { _, err := SetDeviceLimit(0, 0, 1024); return err },
-	"Profile":             func() error { _, err := Profile(0, true); return err },
-	"DeviceAttribute":     func() error { _, err := DeviceAttribute(0, "warp_size"); return err },
+	"DriverName":           func() error { _, err := DriverName(); return err },
+	"DriverVersion":        func() error { _, err := DriverVersion(); return err },
+	"DriverNotice":         func() error { _, err := DriverNotice(); return err },
+	"DeviceCount":          func() error { _, err := DeviceCount(); return err },
+	"DriverObjects":        func() error { _, err := DriverObjects(); return err },
+	"DeviceName":           func() error { _, err := DeviceName(0); return err },
+	"DeviceProperties":     func() error { _, err := DeviceProperties(0); return err },
+	"DeviceMemoryInfo":     func() error { _, err := DeviceMemoryInfo(0); return err },
+	"DevicePriorityRange":  func() error { _, err := DevicePriorityRange(0); return err },
+	"DeviceLimit":          func() error { _, err := DeviceLimit(0, 0); return err },
+	"DeviceGraphMemory":    func() error { _, err := DeviceGraphMemory(0); return err },
+	"TrimGraphMemory":      func() error { _, err := TrimGraphMemory(0); return err },
+	"ResetGraphMemoryHigh": func() error { _, err := ResetGraphMemoryHigh(0); return err },
+	"SetDeviceLimit":       func() error { _, err := SetDeviceLimit(0, 0, 1024); return err },
+	"Profile":              func() error { _, err := Profile(0, true); return err },
+	"DeviceAttribute":      func() error { _, err := DeviceAttribute(0, "warp_size"); return err },
 }
 
 func TestErrorsAreEncoded(t *testing.T) {

@@ -55,6 +55,7 @@ int cudago_raise_closed(const char *what);                   /* ClosedError "WHA
 int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
 int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */
 void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, for where no exception can be raised */
+void cudago_warn(const char *text);                           /* likewise */
 
 QUIET int cudago_result_persists(int32_t code);               /* repeating the call would fail with it again */
 

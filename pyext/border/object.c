@@ -118,7 +118,9 @@ int cudago_names_stream(PyObject *names) {
 
 int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name) {
     PyObject *want = PyObject_GetAttrString((PyObject *)cudago_cls[k], "__name__");
-    PyErr_Format(PyExc_TypeError, "%s must be a %S, not %R", name, want ? want : Py_None, (PyObject *)Py_TYPE(o));
+    Py_UCS4 first = want ? PyUnicode_ReadChar(want, 0) : 'N';
+    PyErr_Format(PyExc_TypeError, "%s must be a%s %S, not %R", name, first == 'E' || first == 'O' ? "n" : "", want ? want : Py_None,
+                 (PyObject *)Py_TYPE(o));
     Py_XDECREF(want);
     return -1;
 }

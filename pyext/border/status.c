@@ -74,17 +74,22 @@ int cudago_raise_unusable(void) {
     return -1;
 }
 
-void cudago_warn_result(const char *operation, int32_t code) {
+static void warn(const char *text, int32_t code) {
     PyObject *type, *value, *trace, *errors;
-    if (cudagoResultIsSticky(code)) return; /* the device has failed for good, which was reported when it happened */
     PyErr_Fetch(&type, &value, &trace);
     errors = PyImport_ImportModule("cudago.errors");
-    PyObject *r = errors ? PyObject_CallMethod(errors, "_warn", "si", operation, (int)code) : NULL;
+    PyObject *r = errors ? PyObject_CallMethod(errors, "_warn", "si", text, (int)code) : NULL;
     if (!r && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear(), PyErr_SetInterrupt(); /* again, later */
     if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
     Py_XDECREF(r);
     Py_XDECREF(errors);
     PyErr_Restore(type, value, trace);
+}
+
+void cudago_warn(const char *text) { warn(text, 0); }
+void cudago_warn_result(const char *operation, int32_t code) {
+    if (cudagoResultIsSticky(code)) return; /* the device has failed for good, which was reported when it happened */
+    warn(operation, code);
 }
 
 QUIET int cudago_result_persists(int32_t code) { return cudagoResultPersists(code); }

@@ -1043,7 +1043,8 @@
     "*args, **kwargs\n" \
     "    By the node's kind:\n" \
     "\n" \
-    "    - memcpy: ``dst=``, ``src=`` or both, of the same size as before;\n" \
+    "    - memcpy: ``dst=``, ``src=`` or both, of the same size as before; both may have another\n" \
+    "      size;\n" \
     "    - memset: ``dst, value``;\n" \
     "    - batch mem op: any of ``dst=``, ``value=`` of a write, and of ``src=``, ``value=``,\n" \
     "      ``condition=`` of a wait. The memory has as many bytes as before;\n" \
@@ -1052,12 +1053,17 @@
     "      `Kernel.parameter_names` lists them, or a dict of arguments by position. The\n" \
     "      configuration's cluster, cooperative and priority cannot change;\n" \
     "    - host: ``func``;\n" \
+    "    - event record, event wait: ``event``;\n" \
+    "    - child graph: ``graph``, with the same nodes and edges as the embedded one, made in the\n" \
+    "      same order;\n" \
     "    - semaphore signal, semaphore wait: ``semaphore=``, ``value=`` or both.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
     "ValueError\n" \
     "    If this driver cannot make the change in an executable; the message says which.\n" \
+    "GraphUpdateError\n" \
+    "    If a graph differs in more than parameters; the message names the node and what differs.\n" \
     "TypeError\n" \
     "    If nodes of this kind cannot be updated.\n" \
     "\n" \
@@ -1069,7 +1075,8 @@
     "----------\n" \
     "``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,\n" \
     "``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``,\n" \
-    "``cuGraphExecBatchMemOpNodeSetParams``,\n" \
+    "``cuGraphExecBatchMemOpNodeSetParams``, ``cuGraphExecChildGraphNodeSetParams``,\n" \
+    "``cuGraphExecEventRecordNodeSetEvent``, ``cuGraphExecEventWaitNodeSetEvent``,\n" \
     "``cuGraphExecExternalSemaphoresSignalNodeSetParams``,\n" \
     "``cuGraphExecExternalSemaphoresWaitNodeSetParams``\n" \
     "\n" \
@@ -1107,6 +1114,40 @@
 
 #define DOC_EXECNODE_KIND \
     "Kind of operation of the `Node`."
+
+#define DOC_BOUNDLAUNCH_CALL \
+    "__call__($self, stream)\n" \
+    "--\n" \
+    "\n" \
+    "Launch.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "stream : Stream\n" \
+    "    Stream that orders the launch.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Stream-ordered on `stream`, and after earlier calls. Captured as a kernel node.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuGraphLaunch``"
+
+#define DOC_GRAPHEXEC_CALL \
+    "__call__($self, stream)\n" \
+    "--\n" \
+    "\n" \
+    "Launch the graph, as `launch` does.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "stream : Stream\n" \
+    "    Stream that orders the launch: a Stream, or an object with ``__cuda_stream__``.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuGraphLaunch``"
 
 #define DOC_GRAPHEXEC_LAUNCH \
     "launch($self, stream, /)\n" \

@@ -236,6 +236,20 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     Py_RETURN_NONE;
 }
 
+/* _invalidated(cause): notes what has just failed as the cause where a capture is invalidated now, and returns what is known
+ * of those that are open. The cause is a callable, which is asked for a text if there are captures. Called while an exception
+ * is made, so that nothing is dropped here. */
+PyObject *cudago_invalidated(PyObject *module, PyObject *cause) {
+    (void)module;
+    if (cudago_unusable || !atomic_load(&cudago_captures_open)) return PyUnicode_FromString("");
+    PyObject *text = PyObject_CallNoArgs(cause);
+    const char *of = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    cudago_answer a = {0};
+    if (of) cudagoInvalidated((char *)of, &a);
+    Py_XDECREF(text);
+    return of ? cudago_answer_text(&a) : NULL;
+}
+
 /* --- forks ---------------------------------------------------------------------------------------------------------- */
 
 /* May the stream join the capture? What a wait of its would do otherwise invalidates captures. */

@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"runtime"
+	"strings"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -138,7 +139,9 @@ func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*c
 			releaseOperands(op.Operands)
 			return err
 		}
-		keepFor(s, op.Operands)
+		if len(op.Operands) > 0 {
+			keepFor(s, operandList(op.Operands))
+		}
 		return nil
 	})
 }
@@ -182,6 +185,16 @@ func cudagoCaptureSemaphore(on, semaphore, value C.uint64_t, waits C.int32_t, re
 	}
 	p := cuda.SemaphoreParams{Semaphore: e, Value: uint64(value), IsWait: waits != 0}
 	record(on, graph.Operation{Params: p, Operands: list}, st, func(s *cuda.Stream) error { return cuda.SemaphoreOp(p, s) })
+}
+
+// cudagoInvalidated answers with what is known to have invalidated open captures,
+// one text: see [graph.Invalidated].
+//
+//export cudagoInvalidated
+func cudagoInvalidated(cause *C.char, to *C.cudago_answer) {
+	var a answer
+	a.Row(nil, strings.Join(graph.Invalidated(C.GoString(cause)), "; "))
+	a.give(to)
 }
 
 // cudagoCaptureLaunch records a launch, which records events. It returns 1 if

@@ -48,13 +48,18 @@ func (g *pyGraph) forget(n *graph.Node) {
 		inner = append(inner, child)
 	}
 	for _, of := range inner {
-		if id, ok := g.bodies[of]; ok {
-			graphs.Take(id)
-			delete(g.bodies, of)
-		}
-		for _, n := range of.Nodes() {
-			g.forget(n)
-		}
+		g.forgetInner(of)
+	}
+}
+
+// forgetInner is forget for one such graph.
+func (g *pyGraph) forgetInner(of *graph.Graph) {
+	if id, ok := g.bodies[of]; ok {
+		graphs.Take(id)
+		delete(g.bodies, of)
+	}
+	for _, n := range of.Nodes() {
+		g.forget(n)
 	}
 }
 

@@ -21,11 +21,11 @@ import (
 
 // An embeddable becomes one node of a capture: a graph, or an executable.
 type embeddable interface {
-	Capture(c *graph.Capture, s *cuda.Stream) error
+	Capture(c *graph.Capture, s *cuda.Stream) (left graph.Retainer, err error)
 }
 
-// captureInto adds the node. A capture that another library began cannot take what it
-// retains: then that is kept until the process ends, which is safe.
+// captureInto adds the node. In a capture that another library began the driver
+// keeps what it uses, as long as the graph: see keepFor.
 func captureInto(e embeddable, on C.uint64_t) error {
 	s, err := stream.Streams.Get(uint64(on))
 	if err != nil {
@@ -35,7 +35,11 @@ func captureInto(e embeddable, on C.uint64_t) error {
 	if err != nil {
 		return err
 	}
-	return e.Capture(c, s)
+	left, err := e.Capture(c, s)
+	if left != nil {
+		keepFor(s, left)
+	}
+	return err
 }
 
 //export cudagoCaptureGraph

@@ -178,7 +178,7 @@ static inline int launch(ExecObject *self, StreamObject *stream) {
 }
 
 /* launch(stream): the hot call. */
-static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
+PyObject *cudago_exec_launch(ExecObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     if (cudago_exec_open(self)) return NULL;
     PyObject *keep = NULL;
@@ -190,15 +190,14 @@ static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
     Py_RETURN_NONE;
 }
 
-/* _launch(stream): launch, but False if the stream is capturing, and nothing has been done. */
-static PyObject *exec_launch_uncaptured(ExecObject *self, PyObject *argument) {
-    CUDAGO_ENTER(NULL);
-    if (cudago_exec_open(self)) return NULL;
+int cudago_exec_launch_uncaptured(ExecObject *self, PyObject *argument, int *captured) {
+    if (cudago_exec_open(self)) return -1;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
     int r = stream ? launch(self, stream) : -1;
     Py_XDECREF(keep);
-    return r < 0 ? NULL : PyBool_FromLong(!r);
+    *captured = r == CAPTURED;
+    return r < 0 ? -1 : 0;
 }
 
 /* _ask(): raises what a launch would, of an executable whose nodes are run in other ways. */
@@ -330,8 +329,8 @@ static void exec_dealloc(ExecObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"launch", METHOD(exec_launch), METH_O, DOC_GRAPHEXEC_LAUNCH},
-    {"_launch", METHOD(exec_launch_uncaptured), METH_O, NULL},
+    {"launch", METHOD(cudago_exec_launch), METH_O, DOC_GRAPHEXEC_LAUNCH},
+    {"__call__", METHOD(cudago_exec_call), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_CALL},
     {"_capture_into", METHOD(cudago_exec_capture), METH_O, NULL},
     {"_ask", METHOD(exec_ask), METH_NOARGS, NULL},
     {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
@@ -341,6 +340,8 @@ static PyMethodDef methods[] = {
     {"_update_memop", METHOD(cudago_update_memop), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
+    {"_update_event", METHOD(cudago_update_event), METH_FASTCALL, NULL},
+    {"_update_child", METHOD(cudago_update_child), METH_FASTCALL, NULL},
     {"_update", METHOD(cudago_update_graph), METH_O, NULL},
     {"bind", METHOD(cudago_exec_bind), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_BIND},
     {"_node", METHOD(cudago_exec_node_new), METH_FASTCALL, NULL},

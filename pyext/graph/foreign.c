@@ -10,7 +10,7 @@
  * library captures: such a graph has a user object, which the driver destroys when the graph, its executables and their
  * launches are gone. That happens on any thread, which must not call the driver. */
 
-/* What Go keeps for a graph; see keepFor in capture.go. */
+/* What Go keeps for a graph; see keepFor in foreign.go. */
 typedef struct kept {
     uint64_t id;
     struct kept *next;
@@ -42,6 +42,10 @@ void cudago_kept_sweep(void) {
         cudagoKeptRelease(k->id);
         free(k);
     }
+    for (char *text; (text = cudagoKeptWarning());) {
+        cudago_warn(text);
+        free(text);
+    }
 }
 
 static void end_cell(void *of) {
@@ -66,7 +70,10 @@ PyObject *cudago_graph_from_handle(PyObject *module, PyObject *const *args, Py_s
     PyObject *number = PyNumber_Index(args[1]);
     unsigned long long handle = number ? PyLong_AsUnsignedLongLong(number) : 0;
     Py_XDECREF(number);
-    if (PyErr_Occurred()) return NULL;
+    if (PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Format(PyExc_OverflowError, "handle must be a CUgraph, got %R", args[1]);
+        return NULL;
+    }
     if (!handle) return PyErr_SetString(PyExc_ValueError, "handle must be a CUgraph, got 0"), NULL;
     if (cudago_device_ready(ordinal, &generation)) return NULL;
     GraphObject *self = cudago_graph_alloc_object(ordinal, generation, NULL);

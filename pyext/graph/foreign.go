@@ -11,6 +11,8 @@ package graph
 import "C"
 
 import (
+	"sync"
+
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
@@ -76,31 +78,99 @@ func cudagoGraphExport(id C.uint64_t, st *C.cudago_status) (handle C.uint64_t) {
 	return handle
 }
 
-// kept are the operands that graphs of other libraries keep.
-var kept = border.NewTable[[]graph.Operand]("operands of a foreign graph")
+// kept is what graphs of other libraries keep.
+var kept = border.NewTable[graph.Retainer]("operands of a foreign graph")
 
-// keepFor has the graph of a capture that another library began keep operands of
-// an operation that is in it now. What the driver does not take is kept until
-// the process ends, which is safe.
-func keepFor(s *cuda.Stream, list []graph.Operand) {
-	if len(list) == 0 {
+// operandList is operands as one Retainer.
+type operandList []graph.Operand
+
+// Release implements graph.Retainer.
+func (l operandList) Release() { releaseOperands(l) }
+
+// keepFor has the graph of a capture that another library began keep what an
+// operation that is in it now uses. What the driver does not take stays until the
+// process ends, which is safe, and a warning says so.
+//
+// Preconditions: the GIL is held, so that no drain releases meanwhile what is in
+// doubt.
+func keepFor(s *cuda.Stream, r graph.Retainer) {
+	id := kept.Put(r)
+	data := C.cudago_kept_new(C.uint64_t(id))
+	if data == 0 {
+		stays("there is no memory left")
 		return
 	}
-	id := kept.Put(list)
-	if data := C.cudago_kept_new(C.uint64_t(id)); data != 0 {
-		_, _ = s.HoldForCapture(uintptr(C.cudago_kept_end()), uintptr(data))
+	hold, err := s.HoldForCapture(uintptr(C.cudago_kept_end()), uintptr(data))
+	switch hold {
+	case cuda.HoldGraph:
+		return
+	case cuda.HoldNoGraph: // nothing ever runs the operation
+		kept.Take(id)
+		r.Release()
+		return
+	case cuda.HoldInDoubt: // what the driver still does with data is to have no effect
+		kept.Take(id)
+		kept.Put(r)
 	}
+	stays(whyNotHeld(err))
+}
+
+func whyNotHeld(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "another thread has ended the capture during the operation"
+}
+
+// keptWarnings are reasons why something stays until the process ends.
+var keptWarnings struct {
+	mu    sync.Mutex
+	told  map[string]bool // guarded by mu
+	queue []string        // guarded by mu; not told yet
+}
+
+// stays warns, once for each reason, in the next drain: no Python code may run
+// here.
+func stays(reason string) {
+	w := &keptWarnings
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.told[reason] {
+		return
+	}
+	if w.told == nil {
+		w.told = map[string]bool{}
+	}
+	w.told[reason] = true
+	w.queue = append(w.queue, reason)
+	C.cudago_request_drain()
+}
+
+// cudagoKeptWarning returns the next warning, for the caller to free, or NULL.
+//
+//export cudagoKeptWarning
+func cudagoKeptWarning() *C.char {
+	w := &keptWarnings
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		return nil
+	}
+	reason := w.queue[0]
+	w.queue = w.queue[1:]
+	return C.CString("what a graph uses that another library captured stays until the process ends: " + reason)
 }
 
 //export cudagoKeptRelease
 func cudagoKeptRelease(id C.uint64_t) {
-	if list, ok := kept.Take(uint64(id)); ok {
-		releaseOperands(list)
+	if r, ok := kept.Take(uint64(id)); ok {
+		r.Release()
 	}
 }
 
 // cudagoCaptureHold has the graph of a capture that another library began call
-// destroy with data at its end. 0 if there is no such capture.
+// destroy with data at its end. 0 if there is no such capture. If that has ended
+// meanwhile, what data refers to stays until the process ends.
 //
 //export cudagoCaptureHold
 func cudagoCaptureHold(on, destroy, data C.uint64_t, st *C.cudago_status) (held C.int) {
@@ -112,8 +182,11 @@ func cudagoCaptureHold(on, destroy, data C.uint64_t, st *C.cudago_status) (held 
 		if c, err := graph.CaptureOf(s); err != nil || c != nil {
 			return err
 		}
-		yes, err := s.HoldForCapture(uintptr(destroy), uintptr(data))
-		held = border.Bool[C.int](yes)
+		hold, err := s.HoldForCapture(uintptr(destroy), uintptr(data))
+		if hold == cuda.HoldInDoubt {
+			stays(whyNotHeld(nil))
+		}
+		held = border.Bool[C.int](hold == cuda.HoldGraph || hold == cuda.HoldInDoubt)
 		return err
 	})
 	return held

@@ -246,6 +246,8 @@ static PyMethodDef methods[] = {
     {"_update_memop", METHOD(cudago_graph_set_memop), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_graph_set_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_graph_set_host), METH_FASTCALL, NULL},
+    {"_update_event", METHOD(cudago_graph_set_event), METH_FASTCALL, NULL},
+    {"_update_child", METHOD(cudago_graph_set_child), METH_FASTCALL, NULL},
     {"_remove", METHOD(cudago_graph_remove), METH_O, NULL},
     {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
     {"_check", METHOD(cudago_graph_check), METH_O, NULL},

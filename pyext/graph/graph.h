@@ -234,6 +234,7 @@ uintptr_t cudago_kept_end(void);                             /* for Go: the C fu
 void cudago_kept_sweep(void);                                /* with the GIL: releases what foreign graphs kept */
 QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uint64_t ptr, uint64_t size, int visible); /* fills in what a graph's memory is; visible: see cudagoHostVisible */
 
+int cudago_fills(OperandObject *o, uint32_t width); /* can a node fill it? -1 with ValueError */
 int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /* -1 with ValueError if o is on another one */
 
 /* foreign.c */
@@ -254,6 +255,8 @@ PyObject *cudago_graph_set_memop(GraphObject *self, PyObject *const *args, Py_ss
 PyObject *cudago_graph_set_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_event(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_child(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* What a memory operation is given, once it has been evaluated; -1 with an exception. o is set in any case. */
 typedef struct {
@@ -393,6 +396,12 @@ int cudago_watch_call(const char *event, const char *format, ...);
 #define CUDAGO_WATCH(...) (__builtin_expect(cudago_watcher != NULL, 0) ? cudago_watch_call(__VA_ARGS__) : 0)
 PyObject *cudago_set_watcher(PyObject *module, PyObject *watcher);
 
+/* bound.c. cudago_exec_launch_uncaptured is a launch, but if the stream is capturing nothing has been done. */
+PyObject *cudago_exec_launch(ExecObject *self, PyObject *stream);
+int cudago_exec_launch_uncaptured(ExecObject *self, PyObject *stream, int *captured);
+PyObject *cudago_exec_call(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+int cudago_bound_type_init(PyObject *module);
+
 /* replay.c */
 PyObject *cudago_replay_new(PyObject *module, PyObject *args);
 PyObject *cudago_tick(PyObject *module, PyObject *unused);
@@ -442,6 +451,11 @@ PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config, PyObject *kernel, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_event(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_child(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* event_node.c */
+QUIET int cudago_event_usable(int32_t device, const EventObject *e);
 PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_inside(ExecObject *self, PyObject *callable);
@@ -485,6 +499,7 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
 PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream); /* a method of Graph */
+PyObject *cudago_invalidated(PyObject *module, PyObject *cause);
 int cudago_capture_type_init(void);
 extern PyType_Spec cudago_graph_spec, cudago_exec_spec, cudago_node_spec;
 int cudago_graph_room(PyObject *module); /* -1 with an exception */

@@ -104,7 +104,7 @@ func (h *holder) apply() {
 // enter makes the changes in the list, which Go can write by itself: a call of C
 // for each node would cost as much as the rest.
 func (h *holder) enter(changes []change) {
-	var counted, dropped []C.uintptr_t
+	var counted, dropped, hidden []C.uintptr_t
 	for _, c := range changes {
 		object := C.uintptr_t(c.ref.object)
 		switch {
@@ -114,12 +114,13 @@ func (h *holder) enter(changes []change) {
 			}
 			h.show(object)
 		default:
-			h.hide(object)
+			hidden = append(hidden, object)
 			if c.drop {
 				dropped = append(dropped, object)
 			}
 		}
 	}
+	h.hide(hidden)
 	if len(counted) > 0 {
 		C.cudago_held_count(&counted[0], C.size_t(len(counted)))
 	}
@@ -144,10 +145,39 @@ func (h *holder) show(object C.uintptr_t) {
 	h.list.changed = 1
 }
 
-// hide takes an object out of the list; most often the newest goes first.
-func (h *holder) hide(object C.uintptr_t) {
-	list := h.shown()
+// hide takes objects out of the list, each once for each time that it is named. Few
+// are searched for, most often the newest; many are counted, so that the list is
+// gone through once.
+func (h *holder) hide(objects []C.uintptr_t) {
+	const few = 8
+	if len(objects) == 0 {
+		return
+	}
 	h.list.changed = 1
+	if len(objects) <= few {
+		for _, object := range objects {
+			h.hideOne(object)
+		}
+		return
+	}
+	left := make(map[C.uintptr_t]int, len(objects))
+	for _, object := range objects {
+		left[object]++
+	}
+	list, kept := h.shown(), 0
+	for _, object := range list[:int(h.list.n)] {
+		if n := left[object]; n > 0 {
+			left[object] = n - 1
+			continue
+		}
+		list[kept] = object
+		kept++
+	}
+	h.list.n = C.size_t(kept)
+}
+
+func (h *holder) hideOne(object C.uintptr_t) {
+	list := h.shown()
 	for i := h.list.n; i > 0; i-- {
 		if list[i-1] == object {
 			h.list.n--

@@ -42,8 +42,14 @@ int cudago_same_device(GraphObject *self, OperandObject *o, const char *what) {
     return -1;
 }
 
+int cudago_fills(OperandObject *o, uint32_t width) {
+    if (!o->nbytes) return PyErr_SetString(PyExc_ValueError, "dst has 0 bytes: a node needs at least one"), -1;
+    return cudago_fill_fits(width, o->nbytes);
+}
+
 /* A copy may use another device's memory if the graph's device has access to it. */
 int cudago_copies(int32_t device, OperandObject *o, const char *what) {
+    if (!o->nbytes) return PyErr_Format(PyExc_ValueError, "%s has 0 bytes: a node needs at least one", what), -1;
     int can = cudago_reachable(o->cell, o->device, device);
     if (can) return can < 0 ? -1 : 0;
     PyErr_Format(PyExc_ValueError,
@@ -160,7 +166,7 @@ PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     PyObject *r = NULL;
     if (dst && !cudago_same_device(self, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
-        !cudago_fill_fits(width, dst->nbytes) && !cudago_graph_ready(self))
+        !cudago_fills(dst, width) && !cudago_graph_ready(self))
         r = memset_now(self, &p, dst, value, width);
     Py_XDECREF(dst);
     return r;
@@ -266,10 +272,7 @@ PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_
 }
 
 static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject *e, int record) {
-    if (cudago_graph_open(self)) return NULL;
-    if (cudago_event_now(e)) return NULL;
-    if (e->device != self->device)
-        return PyErr_Format(PyExc_ValueError, "event is on device %d, the graph on device %d", e->device, self->device), NULL;
+    if (cudago_graph_open(self) || cudago_event_usable(self->device, e)) return NULL;
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)e, 0, ROLE_EVENT, REASON_EVENT);

@@ -14,6 +14,7 @@ static PyMethodDef functions[] = {
     {"_set_slot", cudago_set_slot, METH_O, NULL},
     {"_graph_from_handle", METHOD(cudago_graph_from_handle), METH_FASTCALL, NULL},
     {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
+    {"_invalidated", cudago_invalidated, METH_O, NULL},
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
     {0},
 };
@@ -28,6 +29,6 @@ int cudago_graph_room(PyObject *module) {
         cudago_add_type(module, CLS_EXEC_NODE, &cudago_exec_node_spec) ||
         cudago_add_methods(CLS_BUFFER, cudago_buffer_frees) ||
         cudago_add_methods(CLS_STREAM, cudago_stream_callbacks) ||
-        cudago_capture_type_init() || cudago_replay_type_init(module)) return -1;
+        cudago_capture_type_init() || cudago_replay_type_init(module) || cudago_bound_type_init(module)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -158,7 +158,7 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
     memset_update u;
     if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_fill_value(args[2], &u.value, &u.width)) return NULL;
     u.o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
-    int r = !u.o || cudago_fill_fits(u.width, u.o->nbytes) ? -1 : cudago_update_gate(self, memset_now, &u);
+    int r = !u.o || cudago_fills(u.o, u.width) ? -1 : cudago_update_gate(self, memset_now, &u);
     Py_XDECREF(u.o);
     return done(r);
 }

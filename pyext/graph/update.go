@@ -33,6 +33,7 @@ type updatable interface {
 	UpdateSemaphore(p cuda.SemaphoreParams, operands []graph.Operand) error
 	UpdateKernel(p cuda.KernelNodeParams, operands []graph.Operand) error
 	UpdateHost(p cuda.HostParams, operands []graph.Operand) error
+	UpdateEvent(e *cuda.Event, operands []graph.Operand) error
 }
 
 // update changes a node's parameters. It takes over the operands even if it
@@ -119,7 +120,7 @@ func cudagoUpdateMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHo
 			text := fmt.Sprintf("%v copies an array, and cannot be given other memory: remove it, and add another node", e)
 			return &cuda.ArgumentError{Kind: cuda.WrongValue, Text: text}
 		}
-		if !isExec && hasDst != 0 && hasSrc != 0 && p.Box.IsRow() && dstSize == srcSize {
+		if hasDst != 0 && hasSrc != 0 && p.Box.IsRow() && dstSize == srcSize {
 			p.Size, p.Box = uint64(dstSize), cuda.Box{}
 		}
 		for _, g := range []struct {

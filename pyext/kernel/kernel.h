@@ -109,6 +109,7 @@ typedef struct {
     cudago_cell *cell;   /* the cell of a Buffer, Tensor or foreign tensor */
     cudago_cell *theirs; /* of a foreign tensor over memory of ours, in addition to its cell; else NULL */
     cudago_storage_words storage; /* what has the cell's memory, if that can be given back before the cell */
+    PyObject *weak_array; /* a weak reference to the array of NumPy whose memory it is, which keeps that from being resized, or NULL */
     PyObject *export;    /* a memoryview of ours that holds the buffer export of a host object, or NULL */
     uint64_t address, nbytes;
     int32_t host;        /* pageable or pinned host memory */

@@ -135,6 +135,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from ._memory.arena import ArenaMemoryResource, ArenaStatistics
     from ._memory.batch import copy_batch, prefetch_batch
     from ._memory.external import ExternalMemory
+    from ._memory.graph_memory import GraphMemory
     from ._memory.hooks import memory_hooks
     from ._memory.ipc import IPCAllocationHandle, IPCBufferDescriptor
     from ._memory.limits import DeviceLimits
@@ -218,6 +219,7 @@ __all__ = [
     "GraphExec",
     "GraphFileError",
     "GraphFunction",
+    "GraphMemory",
     "GraphProfile",
     "GraphUpdateError",
     "GreenContext",
@@ -330,6 +332,7 @@ _LATER = {
     "_memory.allocation": "Allocation",
     "_memory.arena": "ArenaMemoryResource ArenaStatistics",
     "_memory.hooks": "memory_hooks",
+    "_memory.graph_memory": "GraphMemory",
     "_memory.limits": "DeviceLimits",
     "_memory.monitor": "DeviceMonitor DeviceProcess",
     "_memory.pool": "PoolOptions PoolStatistics",

@@ -1393,6 +1393,8 @@ class Graph:
         self, node: int, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], /
     ) -> None: ...
     def _update_host(self, node: int, func: Callable[[], Any], /) -> None: ...
+    def _update_event(self, node: int, event: _event.Event, /) -> None: ...
+    def _update_child(self, node: int, graph: _graph.Graph, /) -> None: ...
     def _capture_into(self, stream: _stream.Stream, /) -> None: ...
     def _export(self) -> int: ...
     def _clone(self) -> _graph.Graph: ...
@@ -1465,6 +1467,10 @@ class ExecNode:
         **arguments: KernelArgument,
     ) -> None: ...
     @overload
+    def update(self, /, event: _event.Event) -> None: ...
+    @overload
+    def update(self, /, graph: _graph.Graph) -> None: ...
+    @overload
     def update(self, /, func: Callable[[], object]) -> None:
         """Change the node's parameters for later launches. Launches under way are not affected.
 
@@ -1475,7 +1481,8 @@ class ExecNode:
         *args, **kwargs
             By the node's kind:
 
-            - memcpy: ``dst=``, ``src=`` or both, of the same size as before;
+            - memcpy: ``dst=``, ``src=`` or both, of the same size as before; both may have another
+              size;
             - memset: ``dst, value``;
             - batch mem op: any of ``dst=``, ``value=`` of a write, and of ``src=``, ``value=``,
               ``condition=`` of a wait. The memory has as many bytes as before;
@@ -1484,12 +1491,17 @@ class ExecNode:
               `Kernel.parameter_names` lists them, or a dict of arguments by position. The
               configuration's cluster, cooperative and priority cannot change;
             - host: ``func``;
+            - event record, event wait: ``event``;
+            - child graph: ``graph``, with the same nodes and edges as the embedded one, made in the
+              same order;
             - semaphore signal, semaphore wait: ``semaphore=``, ``value=`` or both.
 
         Raises
         ------
         ValueError
             If this driver cannot make the change in an executable; the message says which.
+        GraphUpdateError
+            If a graph differs in more than parameters; the message names the node and what differs.
         TypeError
             If nodes of this kind cannot be updated.
 
@@ -1501,7 +1513,8 @@ class ExecNode:
         ----------
         ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
         ``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``,
-        ``cuGraphExecBatchMemOpNodeSetParams``,
+        ``cuGraphExecBatchMemOpNodeSetParams``, ``cuGraphExecChildGraphNodeSetParams``,
+        ``cuGraphExecEventRecordNodeSetEvent``, ``cuGraphExecEventWaitNodeSetEvent``,
         ``cuGraphExecExternalSemaphoresSignalNodeSetParams``,
         ``cuGraphExecExternalSemaphoresWaitNodeSetParams``
 
@@ -1547,6 +1560,28 @@ class ExecNode:
     @property
     def _id(self) -> int: ...
 
+class BoundLaunch:
+    def __call__(self, stream: StreamLike) -> None:
+        """Launch.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the launch.
+
+        Notes
+        -----
+        Stream-ordered on `stream`, and after earlier calls. Captured as a kernel node.
+
+        References
+        ----------
+        ``cuGraphLaunch``
+        """
+
+    def _open(self, step: GraphExec, /) -> None: ...
+    @property
+    def _step(self) -> GraphExec: ...
+
 @final
 class Replay:
     def launch(self, arguments: tuple[Any, ...], /) -> bool: ...
@@ -1557,6 +1592,19 @@ class Replay:
     def used(self) -> int: ...
 
 class GraphExec:
+    def __call__(self, stream: StreamLike) -> None:
+        """Launch the graph, as `launch` does.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the launch: a Stream, or an object with ``__cuda_stream__``.
+
+        References
+        ----------
+        ``cuGraphLaunch``
+        """
+
     def launch(self, stream: StreamLike, /) -> None:
         """Launch the graph.
 
@@ -1688,13 +1736,14 @@ class GraphExec:
         self, node: int, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], /
     ) -> int: ...
     def _update_host(self, node: int, func: Callable[[], Any], /) -> None: ...
+    def _update_event(self, node: int, event: _event.Event, /) -> None: ...
+    def _update_child(self, node: int, graph: _graph.Graph, /) -> None: ...
     @property
     def _flags(self) -> int: ...
     def _update(self, graph: Graph, /) -> None: ...
     def _set_enabled(self, node: int, enabled: object, /) -> bool: ...
     def _call_inside(self, callable: Callable[[], object], /) -> None: ...
     def _is_enabled(self, node: int, /) -> bool: ...
-    def _launch(self, stream: StreamLike, /) -> bool: ...
     def _capture_into(self, stream: _stream.Stream, /) -> str | None: ...
     def __getitem__(self, name: str, /) -> _exec_node.ExecNode: ...
     def _ask(self) -> None: ...  # raises what a launch would
@@ -1764,6 +1813,7 @@ def _replay(
     executable: GraphExec, place: int, given: tuple[Any, ...], values: Container[object], /
 ) -> Replay | None: ...
 def _tick() -> int: ...
+def _invalidated(cause: Callable[[], str], /) -> str: ...
 def _set_watcher(watcher: object, /) -> object: ...  # or None; returns the one from before
 def _set_closed_error(cls: type[Exception], /) -> None: ...
 def _open() -> None: ...

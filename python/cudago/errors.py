@@ -13,7 +13,9 @@ import json
 import warnings
 from typing import Any
 
+from . import _core
 from . import _zconstants as _z
+from ._caller import caller
 from ._card import card
 from ._gopy import api
 
@@ -208,11 +210,24 @@ def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseExceptio
     return DeviceFaultError if detail.get("sticky") else CUDAError
 
 
+def _invalidation(code: int, message: str, fields: dict[str, Any]) -> str:
+    """Note what has invalidated a capture; return the message of an error that is due to that."""
+    operation = fields.get("operation")
+    if code != _z.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+        _core._invalidated(lambda: f"{operation or 'a call'} at {caller()}")
+        return ""
+    # The end of a capture, after which it is not open any more, says it itself.
+    known = _core._invalidated(str) if operation != "cuStreamEndCapture" else ""
+    return f"{message} (by {known})" if known else ""
+
+
 def _make(kind: int, code: int, message: str | None, detail: str | None) -> BaseException:
     """Create the exception for an error from the native module."""
     fields: dict[str, Any] = json.loads(detail) if detail else {}
     cls = _class_of(kind, code, fields)
     error = cls(message or "")
+    if kind == _z.CUDAGO_CUDA and (text := _invalidation(code, message or "", fields)):
+        error = cls(text)
     if isinstance(error, CUDAError):
         error.code = code
         for key in ("name", "operation", "requested", "log", "options", "line", "column", "node"):
@@ -232,9 +247,10 @@ def _decode(text: str) -> BaseException:
     )
 
 
-def _warn(operation: str, code: int) -> None:
-    """Warn of a release that failed. Called by the native module."""
-    text = f"{operation} failed with {api.result_name(code)} ({code}) in a release"
-    if why := api.result_explanation(code):
-        text += f": {why}"
+def _warn(text: str, code: int) -> None:
+    """Warn of an operation that failed in a release, or of a text. Called by the native module."""
+    if code:
+        text += f" failed with {api.result_name(code)} ({code}) in a release"
+        if why := api.result_explanation(code):
+            text += f": {why}"
     warnings.warn(text, CUDAWarning, stacklevel=2)

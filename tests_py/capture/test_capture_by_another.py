@@ -329,13 +329,56 @@ def test_kernels_and_their_arguments(another, device, stream):
     assert becomes(gone, True)
 
 
+@pytest.mark.parametrize("how", ["as it was", "updated"])
+def test_an_executable_that_is_launched_into_it(another, device, stream, how):
+    """Its operands, and those of what it embeds, end with the other library's graph."""
+    operands = [np.full(N, i, "i4") for i in range(1, 4)]
+    alive = [weakref.ref(x) for x in operands]
+    target = device.memory_resource.allocate(8 * N, stream=stream)
+    stream.sync()
+    with cu.Graph(device) as inner, cu.Graph(device) as graph:
+        inner.memcpy(target[: 4 * N], operands[0], name="up")
+        if how == "updated":  # a graph that is made for it is captured
+            graph.memcpy(target[: 4 * N], operands[0], name="up")
+        else:
+            graph.embed(inner)
+        graph.memcpy(target[4 * N :], operands[1])
+        with graph.instantiate() as step, another.capture():
+            if how == "updated":
+                step["up"].update(src=operands[2])
+            step.launch(stream)
+    used = alive[:2] if how == "as it was" else alive[1:]
+    del operands, graph, inner, step
+    gc.collect()
+    step = another.executable()
+    another.destroy()
+    gc.collect()
+    settle()
+    assert all(one() is not None for one in used)
+    target.fill(0, stream=stream)
+    step.launch(stream)
+    out = np.zeros(2 * N, "i4")
+    target.copy_to(out, stream=stream)
+    stream.sync()
+    assert out.tolist() == [1 if how == "as it was" else 3] * N + [2] * N
+    step.close()
+
+    def gone():
+        settle()
+        return not any(one() is not None for one in alive)
+
+    assert becomes(gone, True)
+    target.close()
+
+
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_what_the_driver_does_not_keep_stays(driver, script):
     done = script(
         """
-        import gc, weakref
+        import gc, warnings, weakref
         import cudago as cu
         from cudago import _core
+        warnings.simplefilter("always")
         stream = cu.Device().create_stream()
         buffer = cu.Device().allocate(64, stream=stream)
         target = cu.Device().allocate(64, stream=stream)
@@ -343,7 +386,7 @@ def test_what_the_driver_does_not_keep_stays(driver, script):
         class Foreign:
             __cuda_array_interface__ = {
                 "shape": (16,), "typestr": "<i4", "data": (buffer.handle, False), "version": 3}
-        for call in ("cuUserObjectCreate", "cuGraphRetainUserObject"):
+        for call in 2 * ("cuUserObjectCreate", "cuGraphRetainUserObject"):
             x = Foreign()
             alive = weakref.ref(x)
             _core._as_another("cuStreamBeginCapture", 0, int(stream.handle))
@@ -364,7 +407,52 @@ def test_what_the_driver_does_not_keep_stays(driver, script):
         CUDAGO_SIM="faults=0",
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["True", "True"] * 2
+    assert done.stdout.split() == ["True", "True"] * 4
+    told = [line for line in done.stderr.splitlines() if "CUDAWarning" in line]
+    assert len(told) == 2, done.stderr  # once for each reason
+    for line, call in zip(told, ("cuUserObjectCreate", "cuGraphRetainUserObject"), strict=True):
+        assert "what a graph uses that another library captured stays until the process" in line
+        assert f" ends: {call}: CUDA_ERROR_UNKNOWN" in line
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_a_call_that_fails_loses_no_memory(driver, script):
+    """Whichever it is, there is a buffer or an error; what cleans up is no error."""
+    done = script(
+        """
+        import gc, warnings
+        import cudago as cu
+        from cudago import _core
+        device = cu.Device()
+        stream = device.create_stream()
+        handle = int(stream.handle)
+        pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions())
+        pool.allocate(64, stream=stream).close()
+        stream.sync()
+        before = cu.live_objects()
+        for call, n, made in [
+            ("cuStreamCreateWithPriority", 1, False), ("cuMemAllocFromPoolAsync", 1, False),
+            ("cuStreamSynchronize", 1, False), ("cuStreamDestroy", 1, True),
+            ("cuUserObjectCreate", 1, False), ("cuGraphRetainUserObject", 1, False),
+        ]:
+            _core._as_another("cuStreamBeginCapture", 0, handle)
+            _core._fail_next(call, n, 999)
+            try:
+                pool.allocate(64, stream=stream).close()
+                assert made, call
+            except cu.CUDAError as e:
+                assert not made and call in str(e), (call, e)
+            graph = _core._as_another("cuStreamEndCapture", 0, handle)
+            _core._as_another("cuGraphDestroy", 0, graph)
+            gc.collect()
+            cu.testing.settle()
+            stream.sync()
+            assert (pool.statistics.used, cu.live_objects()) == (0, before), call
+        print("none is lost")
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (done.returncode, done.stdout) == (0, "none is lost\n"), done.stderr
 
 
 def test_the_end_of_the_process(driver, script):

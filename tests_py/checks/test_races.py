@@ -69,6 +69,44 @@ def test_streams_that_race(device, stream, correct, ints):
         assert "nothing orders the two: they need one stream, an event or an edge" in report
 
 
+@pytest.mark.parametrize("how", ["stream", "event", "query"])
+def test_the_host_has_seen_the_end_of_one(device, stream, correct, ints, how):
+    """That orders what the host queues later, and not what it has queued before."""
+    config = cu.LaunchConfig(1, 32)
+    with device.create_stream() as other:
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"), hold(stream):
+            cu.launch(stream, config, correct["increment"], ints)
+            cu.launch(other, config, correct["increment"], ints), (seen := here())
+            if how == "stream":
+                other.sync()
+            elif how == "event":
+                other.record().sync()
+            else:
+                while not other.is_done:
+                    pass
+            cu.launch(other, config, correct["increment"], ints[512:])  # one more wait
+            other.sync()
+        report = str(e.value).splitlines()[1]
+        assert re.search(r"kernel increment in stream \d+, launched at ", report)
+        assert seen in report
+        assert "nothing orders the two" in report
+
+
+def test_many_have_ended_while_a_stream_is_behind(device, stream, correct, ints):
+    """The host's waits order what is queued after them, whatever else is pending."""
+    config = cu.LaunchConfig(1, 32)
+    with device.create_stream() as other, cu.sim.check("races"):
+        with hold(stream):
+            cu.launch(stream, config, correct["increment"], ints)
+            for _ in range(30):
+                with device.create_stream() as third:
+                    cu.launch(third, config, correct["increment"], ints[512:])
+                    third.sync()
+                    cu.launch(other, config, correct["increment"], ints[512:])
+                    other.sync()
+        stream.sync()
+
+
 def test_streams_in_order(device, stream, correct, ints):
     config = cu.LaunchConfig(1, 32)
     with device.create_stream() as other, cu.sim.check():

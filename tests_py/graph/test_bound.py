@@ -85,3 +85,61 @@ def test_mistakes_show_when_it_is_bound(a, stream, kernels):
     bound(stream)
     assert numbers(a, stream) == 1
     bound.close()
+
+
+def test_the_stream_may_be_named(a, stream, kernels):
+    bound = kernels["add"].bind(CONFIG, a, 1, N)
+    with cu.Graph() as graph:
+        graph.launch(CONFIG, kernels["add"], a, 10, N)
+        with graph.instantiate() as step:
+            bound(stream=stream)
+            step(stream=stream)
+            step(stream)
+            for call in (bound, step):
+                for args, kwargs in [
+                    ((), {}),
+                    ((stream, 1), {}),
+                    ((stream,), {"stream": stream}),
+                    ((), {"s": 1}),
+                ]:
+                    with pytest.raises(TypeError, match="takes one argument, stream"):
+                        call(*args, **kwargs)
+    assert numbers(a, stream) == 21
+    bound.close()
+
+
+def test_a_stream_that_drops_the_launch(a, stream, kernels):
+    """What converts the stream drops the last reference to the launch that is under way."""
+    box = [kernels["add"].bind(CONFIG, a, 1, N)]
+    kept = weakref.ref(box[0])
+
+    class Theirs:
+        def __cuda_stream__(self):
+            box.clear()
+            return (0, stream.handle)
+
+    box[0].__class__.__call__(box[0], Theirs())
+    assert not box
+    assert kept() is None
+    settle()
+    assert numbers(a, stream) == 1
+
+
+def test_a_stream_that_closes_the_launch(a, stream, kernels):
+    bound = kernels["add"].bind(CONFIG, a, 1, N)
+
+    class Theirs:
+        def __cuda_stream__(self):
+            bound.close()
+            return (0, stream.handle)
+
+    with pytest.raises(cu.ClosedError):
+        bound(Theirs())
+    assert numbers(a, stream) == 0
+
+
+def test_only_an_executable_is_opened(a, stream, kernels):
+    with pytest.raises(TypeError, match="executable"):
+        cu._core.BoundLaunch()._open(a)
+    with pytest.raises(cu.ClosedError):
+        cu._core.BoundLaunch.__call__(cu._core.BoundLaunch(), stream)

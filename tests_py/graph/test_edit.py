@@ -197,7 +197,7 @@ def test_graphs_that_allocate_refuse_removals(device):
         own = graph.allocate(64)
         fill = own.memset(own.buffer, 0)
         for refused in (lambda: graph.remove(fill), lambda: graph.remove_edge(own, fill)):
-            with pytest.raises(cu.CUDAError):
+            with pytest.raises(cu.CUDAError, match="nothing can be removed from it"):
                 refused()
             assert graph.edges == ((own, fill),)
             assert fill.name == "memset_0"

@@ -9,7 +9,7 @@ import gc
 import pytest
 
 import cudago as cu
-from cudago.testing import hold
+from cudago.testing import hold, settle
 
 np = pytest.importorskip("numpy")
 
@@ -136,7 +136,10 @@ def test_graphs_with_memory_are_single(graph, device):
     for call in (graph.clone, lambda: cu.Graph(device).embed(graph)):
         with pytest.raises(cu.CUDAError, match=r"NOT_SUPPORTED.*allocates or frees memory"):
             call()
-    with graph.instantiate(), pytest.raises(cu.CUDAError, match="NOT_SUPPORTED"):
+    with (
+        graph.instantiate(),
+        pytest.raises(cu.CUDAError, match=r"NOT_SUPPORTED.*close the other one first"),
+    ):
         graph.instantiate()
 
 
@@ -192,6 +195,40 @@ def test_memory_that_comes_after_a_free_is_not_freed_in_its_place(graph, stream)
         second.free(stream=stream)
         step.launch(stream)
     stream.sync()
+
+
+def test_statistics_and_trimming(device, stream):
+    size, memory = 4 << 20, device.graph_memory
+    memory.trim()
+    memory.reset_high_water()
+    before = memory.statistics
+    assert before.used_high == before.used
+    with cu.Graph(device) as graph:
+        scratch = graph.allocate(size)
+        scratch.memset(scratch.buffer, 1).free(scratch.buffer)
+        del scratch
+        with graph.instantiate() as step:
+            step.launch(stream)
+            stream.sync()
+            during = memory.statistics
+            assert during.used >= before.used + size
+            assert during.reserved >= during.used
+            assert (during.used_high, during.reserved_high) >= (during.used, during.reserved)
+            assert "graphs" in cu.memory_summary()
+            with stream.capture():  # they can be asked for while a stream is capturing
+                assert memory.statistics == during
+            memory.trim()
+            assert memory.statistics.reserved >= memory.statistics.used >= size
+    gc.collect()
+    settle()
+    stream.sync()
+    memory.trim()
+    after = memory.statistics
+    assert after.used == before.used
+    assert after.used_high >= during.used
+    memory.reset_high_water()
+    assert memory.statistics.used_high == after.used
+    assert repr(memory).startswith(f"<GraphMemory of device 0: {after.used} of ")
 
 
 def test_events_in_graphs(device, stream):

@@ -503,8 +503,8 @@ WRONG = {
     "something else": (edges(1, [[0, "port 3"]]), "must be one of programmatic, launch_order, lau"),
     "negative": (edges(1, [[-1, "programmatic"]]), "must be a whole number"),
     "of no kernel": (
-        edges(3, [[2, "programmatic"]]),
-        "node 'fill' waits for a part of a node that is no kernel",
+        edges(4, [[3, "programmatic"]]),
+        "node 'four' waits for a part of a node that is no kernel",
     ),
     "no boolean": (
         lambda t: t["nodes"][1]["config"].update(programmatic=1),
@@ -514,9 +514,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_files(chain, a, tmp_path, name):
+def test_wrong_files(chain, plus, a, tmp_path, name):
     change, message = WRONG[name]
-    chain["three"].memset(a, 0, name="fill")
+    chain["three"].memset(a, 0, name="fill").launch(CONFIG, plus, a, 1, name="four")
     path = tmp_path / "good.cudago"
     chain.save(path)
     with zipfile.ZipFile(path) as archive:

@@ -352,7 +352,7 @@ def runs(device, stream):
         "their stream": lambda step: step.launch(Theirs()),
         "default stream": lambda step: step.launch(device.default_stream),
         "native class": lambda step: super(cu.GraphExec, step).launch(stream),
-        "bound": lambda step: step._launch(stream),
+        "called": lambda step: step(stream),
         "capture": into_a_capture,
         "native capture": natively_into_a_capture,
         "profile": lambda step: step.profile(stream),

@@ -64,6 +64,8 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
         "config": ("exec_kernel", (Parameter("config", True), Parameter("kernel", True))),
         "host": ("exec_host", (Parameter("func"),)),
         "write": ("exec_write", (Parameter("dst", True), Parameter("value", True))),
+        "event": ("exec_event", (Parameter("event"),)),
+        "child": ("exec_child", (Parameter("graph"),)),
     },
     "Node.update": {
         "memset": ("node", (Parameter("dst"), Parameter("value"))),
@@ -73,5 +75,7 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
         "config": ("kernel_node", (Parameter("config", True), Parameter("kernel", True))),
         "host": ("host_node", (Parameter("func"),)),
         "wait": ("wait_node", (Parameter("src", True), Parameter("value", True), _CONDITION)),
+        "event": ("event_node", (Parameter("event"),)),
+        "child": ("child_node", (Parameter("graph"),)),
     },
 }

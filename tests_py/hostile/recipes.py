@@ -53,6 +53,7 @@ RECEIVERS = {
     "IPCBufferDescriptor": "buffer_descriptor",
     "IPCEventDescriptor": "event_descriptor",
     "DeviceLimits": "limits",
+    "GraphMemory": "graph_memory",
     "DeviceMonitor": "monitor",
     "DeviceProcess": "device_process",
     "DeviceProperties": "properties",

@@ -99,6 +99,10 @@ VALUES: dict[str, list[Value]] = {
     "dst": MEMORY,
     **dict.fromkeys(["ExecNode.update[write].dst", "Node.update[wait].src"], things("word")),
     "Node.update[wait].condition": plain(">=", "nor"),
+    **dict.fromkeys(
+        ["ExecNode.update[event].event", "Node.update[event].event"], things("other_untimed")
+    ),
+    **dict.fromkeys(["ExecNode.update[child].graph", "Node.update[child].graph"], things("inner")),
     "Graph.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
     "Node.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
     "memset.dst": things("buffer", "tensor", "other_pointer", "pinned"),

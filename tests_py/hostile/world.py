@@ -252,6 +252,19 @@ def _exec_write(w: World) -> cu.ExecNode:
     return w.get("value_graph").instantiate()["write"]
 
 
+def _inner(w: World) -> cu.Graph:
+    graph = cu.Graph(cu.Device())
+    graph.memset(w.get("other_buffer"), 2, name="fill")
+    w.lent.append(graph)
+    return graph
+
+
+def _inner_graph(w: World) -> cu.Graph:
+    graph = cu.Graph(cu.Device())
+    graph.embed(_inner(w), name="child").record(w.get("untimed"), name="event")
+    return graph
+
+
 def _graph_file(w: World) -> Path:
     path = Path(_FOLDER.name) / "graph"
     w.get("small_graph").save(path, contents=True)
@@ -293,6 +306,13 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "page_bytes": lambda w: bytearray(4096),
     "new_file": lambda w: Path(_FOLDER.name) / "new",
     "graph_file": _graph_file,
+    "inner": _inner,
+    "inner_graph": _inner_graph,
+    "inner_exec": lambda w: w.get("inner_graph").instantiate(),
+    "child_node": lambda w: w.get("inner_graph")["child"],
+    "event_node": lambda w: w.get("inner_graph")["event"],
+    "exec_child": lambda w: w.get("inner_exec")["child"],
+    "exec_event": lambda w: w.get("inner_exec")["event"],
     "path": lambda w: Path(__file__).with_name("kernels.ptx"),
     "word": lambda w: w.get("pinned")[:4],
     "program": lambda w: cu.Program(PTX, "ptx"),
@@ -362,6 +382,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "sm_part": lambda w: cu.Device().split_sms(2)[0],
     "green": lambda w: cu.Device().green_context(w.get("sm_part")),
     "limits": lambda w: cu.Device().limits,
+    "graph_memory": lambda w: cu.Device().graph_memory,
     "monitor": lambda w: cu.Device().monitor,
     "device_process": lambda w: cu.DeviceProcess(1, None),
     "properties": lambda w: cu.Device().properties,

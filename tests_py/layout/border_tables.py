@@ -62,6 +62,7 @@ GO_QUIET = {
     "cudagoCaptureGraph", "cudagoCaptureExec",
     "cudagoUpdateMemOp",
     "cudagoCaptureSemaphore", "cudagoGraphSemaphore", "cudagoUpdateSemaphore",
+    "cudagoSetChild", "cudagoUpdateChild", "cudagoUpdateEvent",
     "cudagoGraphExport",
     "cudagoExecOwn", "cudagoExecRetire", "cudagoExecEnable",
 }  # fmt: skip
@@ -210,6 +211,9 @@ ENTRY: dict[str, str] = {
     ),
     "graph/capturing.c:capture_exit": (
         "cudago_capture_end enters, or finds that the interpreter has ended the capture"
+    ),
+    "graph/capture.c:cudago_invalidated": (
+        "is part of raising an error, in which nothing is dropped; it looks whether it may enter Go"
     ),
     "finalizer/finalizer.c:finalizer_init": AT_EXIT,
     "finalizer/finalizer.c:finalizer_call": AT_EXIT,

@@ -53,6 +53,7 @@ DEFERRED = {
     ("cudago._memory.resource", "cudago._memory.ipc"): SHARED,
     ("cudago._stream.event", "cudago._stream.ipc"): SHARED,
     ("cudago._memory.device", "cudago._memory.limits"): "few limits are changed",
+    ("cudago._memory.device", "cudago._memory.graph_memory"): "few look at it",
     ("cudago._memory.device", "cudago._memory.monitor"): "loads dataclasses; few programs ask",
     ("cudago._memory.device", "logging"): "loads traceback, and few devices are reset",
     ("cudago._memory.host_resource", "cudago._memory.pool"): "loads dataclasses, for options",

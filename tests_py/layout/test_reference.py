@@ -163,6 +163,7 @@ CHECKS = {
 MADE_BY_CUDAGO = {
     "cudago.BoundLaunch",
     "cudago.DeviceLimits",
+    "cudago.GraphMemory",
     "cudago.DeviceMonitor",
     "cudago.DeviceProperties",
     "cudago.ExecNode",

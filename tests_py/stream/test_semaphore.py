@@ -130,7 +130,7 @@ def test_refusals(device, exported):
 def test_value_of_other_things(stream):
     with pytest.raises(TypeError, match="value is for an ExternalSemaphore"):
         stream.wait(stream.record(), 1)
-    with pytest.raises(TypeError, match="semaphore must be a ExternalSemaphore"):
+    with pytest.raises(TypeError, match="semaphore must be an ExternalSemaphore"):
         stream.signal(stream.record(), 1)
 
 

@@ -119,6 +119,17 @@ const (
 	CU_MEMPOOL_ATTR_USED_MEM_HIGH                     CUmemPool_attribute = 8
 )
 
+// CUgraphMem_attribute names a size of the memory of a device's graphs. From
+// cuda.h, CUDA 12.4.
+type CUgraphMem_attribute int32
+
+const (
+	CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT     CUgraphMem_attribute = 0
+	CU_GRAPH_MEM_ATTR_USED_MEM_HIGH        CUgraphMem_attribute = 1
+	CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT CUgraphMem_attribute = 2
+	CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH    CUgraphMem_attribute = 3
+)
+
 // CUlimit names a limit of a context. From cuda.h, CUDA 12.4.
 type CUlimit int32
 

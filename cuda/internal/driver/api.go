@@ -252,6 +252,13 @@ type MemoryAPI interface {
 	// narrows those that cuda.h declares as int.
 	CuMemPoolSetAttribute(pool CUmemoryPool, attr CUmemPool_attribute, value uint64) CUresult
 	CuMemPoolGetAttribute(pool CUmemoryPool, attr CUmemPool_attribute) (value uint64, r CUresult)
+	// CuDeviceGraphMemTrim gives back what the device's graphs do not use now of the
+	// memory that is reserved for their allocation nodes.
+	CuDeviceGraphMemTrim(dev CUdevice) CUresult
+	CuDeviceGetGraphMemAttribute(dev CUdevice, attr CUgraphMem_attribute) (value uint64, r CUresult)
+	// CuDeviceSetGraphMemAttribute sets a maximum to what there is now: value must be
+	// 0, and attr be a maximum.
+	CuDeviceSetGraphMemAttribute(dev CUdevice, attr CUgraphMem_attribute, value uint64) CUresult
 	// CuMemPoolSetAccess says which devices may access memory of the pool.
 	CuMemPoolSetAccess(pool CUmemoryPool, desc []CUmemAccessDesc) CUresult
 	CuMemPoolGetAccess(pool CUmemoryPool, location CUmemLocation) (flags CUmemAccess_flags, r CUresult)
@@ -483,6 +490,11 @@ type GraphAPI interface {
 	CuGraphMemsetNodeSetParams(n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS) CUresult
 	CuGraphBatchMemOpNodeSetParams(n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
+	// CuGraphNodeSetParams gives a node of a kind that has no such call of its own,
+	// a child graph node, other parameters. What was inside the node is destroyed.
+	CuGraphNodeSetParams(n CUgraphNode, params *CUgraphNodeParams) CUresult
+	CuGraphEventRecordNodeSetEvent(n CUgraphNode, e CUevent) CUresult
+	CuGraphEventWaitNodeSetEvent(n CUgraphNode, e CUevent) CUresult
 	CuGraphExternalSemaphoresSignalNodeSetParams(n CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) CUresult
 	CuGraphExternalSemaphoresWaitNodeSetParams(n CUgraphNode, params *CUDA_EXT_SEM_WAIT_NODE_PARAMS) CUresult
 }
@@ -504,6 +516,12 @@ type GraphExecAPI interface {
 	// operations.
 	CuGraphExecBatchMemOpNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphExecHostNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
+	// CuGraphExecChildGraphNodeSetParams gives the nodes inside n the parameters of
+	// those of child, which must have the same nodes and edges, made in the same
+	// order.
+	CuGraphExecChildGraphNodeSetParams(x CUgraphExec, n CUgraphNode, child CUgraph) CUresult
+	CuGraphExecEventRecordNodeSetEvent(x CUgraphExec, n CUgraphNode, e CUevent) CUresult
+	CuGraphExecEventWaitNodeSetEvent(x CUgraphExec, n CUgraphNode, e CUevent) CUresult
 	// CuGraphExecExternalSemaphoresSignalNodeSetParams can change everything but the
 	// number of semaphores.
 	CuGraphExecExternalSemaphoresSignalNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) CUresult

@@ -23,6 +23,7 @@ typedef uintptr_t CUhostFn;
 typedef int32_t CUstreamCaptureMode;
 typedef int32_t CUstreamCaptureStatus;
 typedef int32_t CUmemPool_attribute;
+typedef int32_t CUgraphMem_attribute;
 typedef int32_t CUlimit;
 typedef uint32_t CUmemorytype;
 typedef int32_t CUpointer_attribute;
@@ -433,6 +434,10 @@ enum {
 	CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
 	CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
 	CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+	CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
+	CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
+	CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2,
+	CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3,
 	CU_LIMIT_STACK_SIZE = 0,
 	CU_LIMIT_PRINTF_FIFO_SIZE = 1,
 	CU_LIMIT_MALLOC_HEAP_SIZE = 2,

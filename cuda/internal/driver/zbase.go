@@ -459,6 +459,21 @@ func (d *Base) CuMemPoolGetAttribute(pool CUmemoryPool, attr CUmemPool_attribute
 	return
 }
 
+func (d *Base) CuDeviceGraphMemTrim(dev CUdevice) (result CUresult) {
+	result = d.answer("cuDeviceGraphMemTrim")
+	return
+}
+
+func (d *Base) CuDeviceGetGraphMemAttribute(dev CUdevice, attr CUgraphMem_attribute) (value uint64, result CUresult) {
+	result = d.answer("cuDeviceGetGraphMemAttribute")
+	return
+}
+
+func (d *Base) CuDeviceSetGraphMemAttribute(dev CUdevice, attr CUgraphMem_attribute, value uint64) (result CUresult) {
+	result = d.answer("cuDeviceSetGraphMemAttribute")
+	return
+}
+
 func (d *Base) CuMemPoolSetAccess(pool CUmemoryPool, desc []CUmemAccessDesc) (result CUresult) {
 	result = d.answer("cuMemPoolSetAccess")
 	return
@@ -894,6 +909,21 @@ func (d *Base) CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PA
 	return
 }
 
+func (d *Base) CuGraphNodeSetParams(n CUgraphNode, params *CUgraphNodeParams) (result CUresult) {
+	result = d.answer("cuGraphNodeSetParams")
+	return
+}
+
+func (d *Base) CuGraphEventRecordNodeSetEvent(n CUgraphNode, e CUevent) (result CUresult) {
+	result = d.answer("cuGraphEventRecordNodeSetEvent")
+	return
+}
+
+func (d *Base) CuGraphEventWaitNodeSetEvent(n CUgraphNode, e CUevent) (result CUresult) {
+	result = d.answer("cuGraphEventWaitNodeSetEvent")
+	return
+}
+
 func (d *Base) CuGraphExternalSemaphoresSignalNodeSetParams(n CUgraphNode, params *CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result CUresult) {
 	result = d.answer("cuGraphExternalSemaphoresSignalNodeSetParams")
 	return
@@ -951,6 +981,21 @@ func (d *Base) CuGraphExecBatchMemOpNodeSetParams(x CUgraphExec, n CUgraphNode, 
 
 func (d *Base) CuGraphExecHostNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) (result CUresult) {
 	result = d.answer("cuGraphExecHostNodeSetParams")
+	return
+}
+
+func (d *Base) CuGraphExecChildGraphNodeSetParams(x CUgraphExec, n CUgraphNode, child CUgraph) (result CUresult) {
+	result = d.answer("cuGraphExecChildGraphNodeSetParams")
+	return
+}
+
+func (d *Base) CuGraphExecEventRecordNodeSetEvent(x CUgraphExec, n CUgraphNode, e CUevent) (result CUresult) {
+	result = d.answer("cuGraphExecEventRecordNodeSetEvent")
+	return
+}
+
+func (d *Base) CuGraphExecEventWaitNodeSetEvent(x CUgraphExec, n CUgraphNode, e CUevent) (result CUresult) {
+	result = d.answer("cuGraphExecEventWaitNodeSetEvent")
 	return
 }
 

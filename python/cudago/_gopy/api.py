@@ -71,6 +71,99 @@ from cudago._gopy import go
 
 # ---- Structs ---
 
+# Python type for struct api.GraphMemory
+class GraphMemory(go.GoClass):
+	"""A GraphMemory is the memory that a device has for the allocation nodes of graphs,\nin bytes.\n"""
+	def __init__(self, *args, **kwargs):
+		"""
+		handle=A Go-side object is always initialized with an explicit handle=arg
+		otherwise parameters can be unnamed in order of field names or named fields
+		in which case a new Go object is constructed first
+		"""
+		if len(kwargs) == 1 and 'handle' in kwargs:
+			self.handle = kwargs['handle']
+			_gobind.IncRef(self.handle)
+		elif len(args) == 1 and isinstance(args[0], go.GoClass):
+			self.handle = args[0].handle
+			_gobind.IncRef(self.handle)
+		else:
+			self.handle = _gobind.api_GraphMemory_CTor()
+			_gobind.IncRef(self.handle)
+			if  0 < len(args):
+				self.Used = args[0]
+			if "Used" in kwargs:
+				self.Used = kwargs["Used"]
+			if  1 < len(args):
+				self.UsedHigh = args[1]
+			if "UsedHigh" in kwargs:
+				self.UsedHigh = kwargs["UsedHigh"]
+			if  2 < len(args):
+				self.Reserved = args[2]
+			if "Reserved" in kwargs:
+				self.Reserved = kwargs["Reserved"]
+			if  3 < len(args):
+				self.ReservedHigh = args[3]
+			if "ReservedHigh" in kwargs:
+				self.ReservedHigh = kwargs["ReservedHigh"]
+	def __del__(self):
+		_gobind.DecRef(self.handle)
+	def __str__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.GraphMemory{'
+		first = True
+		for v in pr:
+			if callable(v[1]):
+				continue
+			if first:
+				first = False
+			else:
+				sv += ', '
+			sv += v[0] + '=' + str(v[1])
+		return sv + '}'
+	def __repr__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.GraphMemory ( '
+		for v in pr:
+			if not callable(v[1]):
+				sv += v[0] + '=' + str(v[1]) + ', '
+		return sv + ')'
+	@property
+	def used(self):
+		return _gobind.api_GraphMemory_Used_Get(self.handle)
+	@used.setter
+	def used(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_GraphMemory_Used_Set(self.handle, value.handle)
+		else:
+			_gobind.api_GraphMemory_Used_Set(self.handle, value)
+	@property
+	def used_high(self):
+		return _gobind.api_GraphMemory_UsedHigh_Get(self.handle)
+	@used_high.setter
+	def used_high(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_GraphMemory_UsedHigh_Set(self.handle, value.handle)
+		else:
+			_gobind.api_GraphMemory_UsedHigh_Set(self.handle, value)
+	@property
+	def reserved(self):
+		return _gobind.api_GraphMemory_Reserved_Get(self.handle)
+	@reserved.setter
+	def reserved(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_GraphMemory_Reserved_Set(self.handle, value.handle)
+		else:
+			_gobind.api_GraphMemory_Reserved_Set(self.handle, value)
+	@property
+	def reserved_high(self):
+		return _gobind.api_GraphMemory_ReservedHigh_Get(self.handle)
+	@reserved_high.setter
+	def reserved_high(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_GraphMemory_ReservedHigh_Set(self.handle, value.handle)
+		else:
+			_gobind.api_GraphMemory_ReservedHigh_Set(self.handle, value)
+
 # Python type for struct api.MemoryInfo
 class MemoryInfo(go.GoClass):
 	"""A MemoryInfo is the state of a device's memory.\n"""
@@ -349,6 +442,13 @@ class Properties(go.GoClass):
 
 
 # ---- Constructors ---
+def device_graph_memory(ordinal):
+	"""DeviceGraphMemory(int ordinal) object m, str err
+
+	DeviceGraphMemory returns how much memory a device has for graphs. It makes the
+	primary context, if nobody did.
+	"""
+	return GraphMemory(handle=_gobind.api_DeviceGraphMemory(ordinal))
 def device_memory_info(ordinal):
 	"""DeviceMemoryInfo(int ordinal) object m, str err
 
@@ -372,18 +472,21 @@ def device_properties(ordinal):
 
 
 # ---- Functions ---
-def device_count():
-	"""DeviceCount() int n, str err
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
 
-	DeviceCount returns the number of devices. It opens the driver.
+	DeviceName returns a device's product name.
 	"""
-	return _gobind.api_DeviceCount()
-def driver_name():
-	"""DriverName() str name, str err
+	return _gobind.api_DeviceName(ordinal)
+def device_split(ordinal, count, groups, fine):
+	"""DeviceSplit(int ordinal, int count, int groups, bool fine) str parts, str err
 
-	DriverName returns "nvidia" or "sim". It opens the driver.
+	DeviceSplit splits a device's multiprocessors into groups of at least count, at
+	most groups of them (0 for as many as there can be). It returns them as a JSON
+	array of objects with Resource and SMCount, and last what is left, with an
+	SMCount of 0 if nothing is.
 	"""
-	return _gobind.api_DriverName()
+	return _gobind.api_DeviceSplit(ordinal, count, groups, fine)
 def driver_objects():
 	"""DriverObjects() str counts, str err
 
@@ -391,6 +494,21 @@ def driver_objects():
 	destroy, as LiveObjects does. It opens the driver.
 	"""
 	return _gobind.api_DriverObjects()
+def driver_version():
+	"""DriverVersion() int version, str err
+
+	DriverVersion returns the CUDA version that the driver implements, as 12040
+	for 12.4. It opens the driver.
+	"""
+	return _gobind.api_DriverVersion()
+def live_objects():
+	"""LiveObjects() str counts, str err
+
+	LiveObjects counts what is held open for Python, as a JSON object from kinds
+	to numbers: gopy would make a map a class of its own. Kinds with none are
+	absent. It opens no driver.
+	"""
+	return _gobind.api_LiveObjects()
 def result_explanation(code):
 	"""ResultExplanation(int code) str
 
@@ -398,12 +516,92 @@ def result_explanation(code):
 	code that this version does not know.
 	"""
 	return _gobind.api_ResultExplanation(code)
+def set_device_limit(ordinal, limit, value):
+	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
+
+	SetDeviceLimit asks for one of a device's limits, and returns what the driver
+	has made of it.
+	"""
+	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
+def trim_graph_memory(ordinal):
+	"""TrimGraphMemory(int ordinal) bool done, str err
+
+	TrimGraphMemory gives back what a device has reserved for graphs and does not
+	use. The result is true.
+	"""
+	return _gobind.api_TrimGraphMemory(ordinal)
+def attribute_name(i):
+	"""AttributeName(int i) str
+
+	AttributeName returns the name of the i-th attribute, in alphabetic order:
+	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
+	"""
+	return _gobind.api_AttributeName(i)
+def device_count():
+	"""DeviceCount() int n, str err
+
+	DeviceCount returns the number of devices. It opens the driver.
+	"""
+	return _gobind.api_DeviceCount()
+def profile(ordinal, on):
+	"""Profile(int ordinal, bool on) bool collects, str err
+
+	Profile has a profiler that waits for this begin to collect, or end. It
+	returns on.
+	"""
+	return _gobind.api_Profile(ordinal, on)
 def device_attribute(ordinal, name):
 	"""DeviceAttribute(int ordinal, str name) int value, str err
 
 	DeviceAttribute returns one attribute of a device by its name.
 	"""
 	return _gobind.api_DeviceAttribute(ordinal, name)
+def driver_name():
+	"""DriverName() str name, str err
+
+	DriverName returns "nvidia" or "sim". It opens the driver.
+	"""
+	return _gobind.api_DriverName()
+def driver_notice():
+	"""DriverNotice() str notice, str err
+
+	DriverNotice says in one sentence why the simulated driver was chosen; it is
+	empty where nothing has to be said. It opens the driver.
+	"""
+	return _gobind.api_DriverNotice()
+def reset_graph_memory_high(ordinal):
+	"""ResetGraphMemoryHigh(int ordinal) bool done, str err
+
+	ResetGraphMemoryHigh starts the maxima of a device's memory for graphs anew. The
+	result is true.
+	"""
+	return _gobind.api_ResetGraphMemoryHigh(ordinal)
+def result_name(code):
+	"""ResultName(int code) str
+
+	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
+	"""
+	return _gobind.api_ResultName(code)
+def attribute_count():
+	"""AttributeCount() int
+
+	AttributeCount returns how many device attributes this version knows.
+	"""
+	return _gobind.api_AttributeCount()
+def buffer_id(ordinal, address):
+	"""BufferID(int ordinal, long address) long id, str err
+
+	BufferID returns the number of the allocation that an address is in, or 0. It
+	makes the device's primary context, if nobody did.
+	"""
+	return _gobind.api_BufferID(ordinal, address)
+def device_limit(ordinal, limit):
+	"""DeviceLimit(int ordinal, int limit) int value, str err
+
+	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
+	makes the primary context, if nobody did.
+	"""
+	return _gobind.api_DeviceLimit(ordinal, limit)
 def linked():
 	"""Linked() str versions, str err
 
@@ -418,87 +616,3 @@ def live_streams():
 	default streams that nobody holds. It opens no driver.
 	"""
 	return _gobind.api_LiveStreams()
-def profile(ordinal, on):
-	"""Profile(int ordinal, bool on) bool collects, str err
-
-	Profile has a profiler that waits for this begin to collect, or end. It
-	returns on.
-	"""
-	return _gobind.api_Profile(ordinal, on)
-def set_device_limit(ordinal, limit, value):
-	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
-
-	SetDeviceLimit asks for one of a device's limits, and returns what the driver
-	has made of it.
-	"""
-	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
-def attribute_name(i):
-	"""AttributeName(int i) str
-
-	AttributeName returns the name of the i-th attribute, in alphabetic order:
-	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
-	"""
-	return _gobind.api_AttributeName(i)
-def buffer_id(ordinal, address):
-	"""BufferID(int ordinal, long address) long id, str err
-
-	BufferID returns the number of the allocation that an address is in, or 0. It
-	makes the device's primary context, if nobody did.
-	"""
-	return _gobind.api_BufferID(ordinal, address)
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
-
-	DeviceName returns a device's product name.
-	"""
-	return _gobind.api_DeviceName(ordinal)
-def driver_notice():
-	"""DriverNotice() str notice, str err
-
-	DriverNotice says in one sentence why the simulated driver was chosen; it is
-	empty where nothing has to be said. It opens the driver.
-	"""
-	return _gobind.api_DriverNotice()
-def live_objects():
-	"""LiveObjects() str counts, str err
-
-	LiveObjects counts what is held open for Python, as a JSON object from kinds
-	to numbers: gopy would make a map a class of its own. Kinds with none are
-	absent. It opens no driver.
-	"""
-	return _gobind.api_LiveObjects()
-def attribute_count():
-	"""AttributeCount() int
-
-	AttributeCount returns how many device attributes this version knows.
-	"""
-	return _gobind.api_AttributeCount()
-def device_limit(ordinal, limit):
-	"""DeviceLimit(int ordinal, int limit) int value, str err
-
-	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
-	makes the primary context, if nobody did.
-	"""
-	return _gobind.api_DeviceLimit(ordinal, limit)
-def device_split(ordinal, count, groups, fine):
-	"""DeviceSplit(int ordinal, int count, int groups, bool fine) str parts, str err
-
-	DeviceSplit splits a device's multiprocessors into groups of at least count, at
-	most groups of them (0 for as many as there can be). It returns them as a JSON
-	array of objects with Resource and SMCount, and last what is left, with an
-	SMCount of 0 if nothing is.
-	"""
-	return _gobind.api_DeviceSplit(ordinal, count, groups, fine)
-def driver_version():
-	"""DriverVersion() int version, str err
-
-	DriverVersion returns the CUDA version that the driver implements, as 12040
-	for 12.4. It opens the driver.
-	"""
-	return _gobind.api_DriverVersion()
-def result_name(code):
-	"""ResultName(int code) str
-
-	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
-	"""
-	return _gobind.api_ResultName(code)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .._kernel.kernel import Kernel
 from .._kernel.launch import LaunchConfig, launch
 from .._memory.buffer import Buffer, Pointer
@@ -16,14 +17,14 @@ from .params import KernelNodeParams
 
 if TYPE_CHECKING:
     from .._memory.device import Device
-    from ..typing import KernelArgument, StreamLike
-    from .exec import GraphExec
+    from .._stream.stream import Stream
+    from ..typing import KernelArgument
     from .exec_node import ExecNode
 
 __all__ = ["BoundLaunch"]
 
 
-class BoundLaunch:
+class BoundLaunch(_core.BoundLaunch):
     """A launch with its arguments, which calling it puts into a stream. Made by `Kernel.bind`.
 
     An executable graph of one node: it keeps its arguments alive until it is closed and its last
@@ -42,8 +43,7 @@ class BoundLaunch:
     array([7], dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_node", "_step")
-    _step: GraphExec
+    __slots__ = ("__weakref__", "_node")
     _node: ExecNode
 
     def __init__(self, kernel: Kernel, config: LaunchConfig, args: tuple[Any, ...]) -> None:
@@ -54,30 +54,16 @@ class BoundLaunch:
             )
         with Graph(_device_of(args)) as graph:
             graph.launch(config, kernel, *args)
-            self._step = graph.instantiate(priorities=config.priority is not None)
-        (self._node,) = self._step.nodes
+            step = graph.instantiate(priorities=config.priority is not None)
+        self._open(step)
+        (self._node,) = step.nodes
 
-    def __call__(self, stream: StreamLike) -> None:
-        """Launch.
-
-        Parameters
-        ----------
-        stream : Stream
-            Stream that orders the launch.
-
-        Notes
-        -----
-        Stream-ordered on `stream`, and after earlier calls. Captured as a kernel node.
-
-        References
-        ----------
-        ``cuGraphLaunch``
-        """
-        if not self._step._launch(stream):  # it is capturing
-            record = self._step._record(self._node._id)
-            assert record is not None
-            kernel, config, *args = record
-            launch(stream, config, kernel, *args)
+    def _call_captured(self, stream: Stream) -> None:
+        """Call on a stream that is capturing; the native call calls this."""
+        record = self._step._record(self._node._id)
+        assert record is not None
+        kernel, config, *args = record
+        launch(stream, config, kernel, *args)
 
     def update(self, /, *args: Any, **kwargs: KernelArgument) -> None:
         """Change arguments, the configuration or the kernel, for later calls.

@@ -214,9 +214,6 @@ class GraphExec(_core.GraphExec):
         names = ", ".join(own for _, own, _ in self._nodes())
         raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
 
-    def __call__(self, stream: StreamLike) -> None:
-        self.launch(stream)
-
     def _launch_into(self, stream: Stream) -> None:
         """Launch on a stream that is capturing; the native launch calls this."""
         launch_into(self, stream)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer, Pointer
+    from .._stream.event import Event
     from .._stream.semaphore import ExternalSemaphore
     from .._tensor.tensor import Tensor
     from ..typing import BufferLike, KernelArgument, MemoryLike, WaitCondition
@@ -146,6 +147,10 @@ class Node(Builder, _core.Node):
     ) -> None: ...
     @overload
     def update(self, /, func: Callable[[], object]) -> None: ...
+    @overload
+    def update(self, /, event: Event) -> None: ...
+    @overload
+    def update(self, /, graph: Graph) -> None: ...
     def update(self, /, *args: Any, **kwargs: Any) -> None:
         """Change the node's parameters, for later executables and clones.
 
@@ -154,9 +159,10 @@ class Node(Builder, _core.Node):
         Parameters
         ----------
         *args, **kwargs
-            As for `ExecNode.update`. A copy that is given both sides may have another size, and
-            each side may be memory of another kind. A kernel's configuration can change in
-            everything, and the memory of a value may have the other width.
+            As for `ExecNode.update`. Each side of a copy may be memory of another kind. A kernel's
+            configuration can change in everything, the memory of a value may have the other width,
+            and a graph may be any that `embed` takes: the graph of the node's `params` from before
+            ends.
 
         Raises
         ------
@@ -177,6 +183,8 @@ class Node(Builder, _core.Node):
         ``cuGraphMemcpyNodeSetParams``, ``cuGraphMemsetNodeSetParams``,
         ``cuGraphKernelNodeSetParams_v2``, ``cuGraphKernelNodeSetAttribute``,
         ``cuGraphHostNodeSetParams``, ``cuGraphBatchMemOpNodeSetParams``,
+        ``cuGraphEventRecordNodeSetEvent``, ``cuGraphEventWaitNodeSetEvent``,
+        ``cuGraphNodeSetParams``,
         ``cuGraphExternalSemaphoresSignalNodeSetParams``,
         ``cuGraphExternalSemaphoresWaitNodeSetParams``
 

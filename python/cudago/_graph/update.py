@@ -14,6 +14,7 @@ from .params import changed, is_change
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .._stream.event import Event
     from .exec import GraphExec
     from .exec_node import ExecNode
     from .graph import Graph
@@ -58,7 +59,8 @@ def _check_form(
         # An unknown name explains more than a missing one.
         unknown = [n for n in kwargs if n not in form.parameters]
         wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
-        raise TypeError(f"update of a {node.kind} node takes {takes}: {wrong}") from None
+        article = "an" if node.kind[0] in "aeiou" else "a"
+        raise TypeError(f"update of {article} {node.kind} node takes {takes}: {wrong}") from None
 
 
 # The first two parameters are positional only, so that a kernel's parameters can have any name.
@@ -164,12 +166,23 @@ def _host(node: Node | ExecNode, owner: Graph | GraphExec, /, func: Callable[[],
     owner._update_host(node._id, func)
 
 
+def _event(node: Node | ExecNode, owner: Graph | GraphExec, /, event: Event) -> None:
+    owner._update_event(node._id, event)
+
+
+def _child(node: Node | ExecNode, owner: Graph | GraphExec, /, graph: Graph) -> None:
+    owner._update_child(node._id, graph)
+
+
 _UPDATES: dict[str, Callable[..., None]] = {
     "kernel": _kernel,
     "memcpy": _memcpy,
     "memset": _memset,
     "batch mem op": _write,
     "host": _host,
+    "child graph": _child,
+    "event record": _event,
+    "event wait": _event,
     "semaphore signal": _semaphore,
     "semaphore wait": _semaphore,
 }

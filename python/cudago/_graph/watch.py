@@ -238,6 +238,24 @@ class _Watcher:
                     known[i] = node._replace(kernel=kernel, addresses=addresses)
 
     @staticmethod
+    def updated_child(step: GraphExec, number: int, graph: Graph) -> None:
+        """Note what is inside a node of an executable since that was updated."""
+        with suppress(ClosedError):
+            known = _in_executables.get(step)
+            if known is None:
+                return
+            (prefix,) = (f"{name}/" for node, name, _ in step._nodes() if node == number)
+            places = [
+                i for i, it in enumerate(known) if not it.number and it.path.startswith(prefix)
+            ]
+            now = _of_graph(graph)
+            if len(places) != len(now):  # another node has such a name
+                _in_executables[step] = _of_executable(step)
+                return
+            for i, new in zip(places, now, strict=True):
+                known[i] = known[i]._replace(kernel=new.kernel, addresses=new.addresses)
+
+    @staticmethod
     def launching(step: GraphExec) -> None:
         """Raise an error if an executable has an address in freed memory."""
         if step.is_closed:

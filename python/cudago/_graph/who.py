@@ -75,7 +75,7 @@ def who_retains(obj: object) -> tuple[Holder, ...]:
     tuple of Holder
         One for each node of each open graph and executable that keeps it, then those for work
         under way: a launch or copy that has not completed, an executable that was closed or updated
-        since, or a capture.
+        since, a capture, or a graph that another library captured.
 
     See Also
     --------

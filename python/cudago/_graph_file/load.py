@@ -117,7 +117,9 @@ class _Loader:
             with self._about(name, bound=self._bindings.touches(name, node)):
                 ids.append(self._add(graph, deps, node, number, name))
         for start, end in late:
-            port = PORTS.get(nodes[end].edges.get(start, ""), PLAIN)
+            # A captured fill may wait for part of a kernel; no call makes one that does.
+            how = nodes[end].edges.get(start, "") if nodes[end].kind == "kernel" else ""
+            port = PORTS.get(how, PLAIN)
             with self._about(path + nodes[end].name, bound=False):
                 graph._edge(ids[start], ids[end], port)
 

@@ -403,7 +403,7 @@ def _check_order(nodes: list[Node], path: str) -> None:
     for number, node in enumerate(nodes):
         for before in node.after:
             next_of[before].append(number)
-        if any(nodes[n].kind != "kernel" for n in (number, *node.edges) if node.edges):
+        if any(nodes[n].kind != "kernel" for n in node.edges):
             raise Wrong(f"node {path + node.name!r} waits for a part of a node that is no kernel")
     ready = [number for number, count in enumerate(waits) if not count]
     done = 0

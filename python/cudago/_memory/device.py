@@ -21,6 +21,7 @@ from .resource import DeviceMemoryResource, MemoryResource
 if TYPE_CHECKING:
     from ..typing import StreamLike
     from .buffer import Buffer
+    from .graph_memory import GraphMemory
     from .limits import DeviceLimits
     from .monitor import DeviceMonitor
 
@@ -130,6 +131,13 @@ class Device(_core.Device):
         except AttributeError:
             self._properties = DeviceProperties(self.ordinal)
             return self._properties
+
+    @property
+    def graph_memory(self) -> GraphMemory:
+        """Statistics of the memory that graphs allocate on the device, and its return."""
+        from .graph_memory import GraphMemory
+
+        return GraphMemory(self.ordinal)
 
     @property
     def limits(self) -> DeviceLimits:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
@@ -79,9 +80,9 @@ def memory_summary(*, reset: bool = False) -> MemorySummary:
     Returns
     -------
     str
-        For each device in use its free memory and its pools: bytes live and reserved, and the most
-        so far. Then what has no pool: pinned, managed and virtual memory, and arrays. Notebooks
-        show it as a card, with bars.
+        For each device in use its free memory, its pools and what graphs allocate: bytes live and
+        reserved, and the most so far. Then what has no pool: pinned, managed and virtual memory,
+        and arrays. Notebooks show it as a card, with bars.
 
     See Also
     --------
@@ -96,7 +97,7 @@ def memory_summary(*, reset: bool = False) -> MemorySummary:
 
     References
     ----------
-    ``cuMemGetInfo_v2``, ``cuMemPoolGetAttribute``
+    ``cuMemGetInfo_v2``, ``cuMemPoolGetAttribute``, ``cuDeviceGetGraphMemAttribute``
 
     Examples
     --------
@@ -149,6 +150,11 @@ def _pools_of(device: Device, reset: bool = False) -> Iterator[Use]:
         kind = "managed pool" if isinstance(pool, ManagedMemoryResource) else "pool"
         name = (kind, f" {number}") if number else ("default pool", "")
         yield _use_of(pool, *name, reset)
+    of_graphs = device.graph_memory.statistics
+    if of_graphs.reserved_high:
+        if reset:
+            device.graph_memory.reset_high_water()
+        yield Use("graphs", *astuple(of_graphs))
 
 
 def _use_of(pool: _Pooled, name: str, number: str, reset: bool) -> Use:

@@ -281,7 +281,8 @@ class Stream(MemoryOperations, _core.Stream):
         ------
         CUDAError
             If the stream cannot be captured, as the legacy default stream, or if the capture was
-            invalidated. Nothing is kept then.
+            invalidated: the message names the call that did it, and the line of the program that
+            made that call. Nothing is kept then, and the stream can be used.
 
         Notes
         -----

@@ -30,7 +30,9 @@ var edges = map[string]func(*suite){
 	"launch takes no such event":                launchWrongEvent,
 	"launch's event is captured":                launchEventCaptured,
 	"launch's begin is captured":                launchCompletionCaptured,
-	"launch's event is complete for no kernel":  launchEventCapturedFill,
+	"launch's event is captured for a fill":     launchEventCapturedFill,
+	"launch's event joins a capture":            launchEventJoins,
+	"launch's begin joins no capture":           launchBeginJoins,
 	"launch's event is no attribute of a node":  launchEventNode,
 }
 
@@ -321,9 +323,42 @@ func launchEventCapturedFill(s *suite) {
 	s.needsProgrammatic()
 	p := s.word(1)
 	g := s.capturedBehind(programmaticEvent, 0, func(st driver.CUstream) { s.ok(s.CuMemsetD32Async(p, 3, 1, st)) })
-	// Driver 580 has the fill start with the event; to wait for the kernel's end
-	// is allowed too.
-	require.Contains(s.T, []driver.CUgraphEdgeData{{}, early}, s.onlyEdge(g))
+	require.Equal(s.T, early, s.onlyEdge(g), "kept, although documented between kernels only")
+	c, r := s.CuGraphClone(g)
+	s.ok(r)
+	s.cleanup(func() { s.CuGraphDestroy(c) })
+	require.Equal(s.T, early, s.onlyEdge(c))
+	s.launchAndWait(s.instantiate(c), s.stream())
+	s.same(3, p)
+}
+
+// joinedBy ends a capture into which a forked stream was joined by nothing but
+// an event of its last launch.
+func (s *suite) joinedBy(id driver.CUlaunchAttributeID) driver.CUresult {
+	s.Helper()
+	p, q, st, other, fork, e, step := s.word(1), s.word(1), s.stream(), s.stream(), s.untimed(), s.untimed(), s.kernel("step")
+	s.begin(st)
+	s.ok(s.launch(st, step, p, uint32(2), uint32(0)))
+	s.ok(s.CuEventRecord(fork, st))
+	s.ok(s.CuStreamWaitEvent(other, fork, 0))
+	s.ok(s.launchRecording(other, id, driver.CUlaunchEvent{Event: e}, step, p, uint32(2), uint32(0)))
+	s.ok(s.CuStreamWaitEvent(st, e, 0))
+	s.ok(s.launch(st, step, q, uint32(1), uint32(3)))
+	g, r := s.CuStreamEndCapture(st)
+	if r == driver.CUDA_SUCCESS {
+		s.cleanup(func() { s.CuGraphDestroy(g) })
+	}
+	return r
+}
+
+// Driver 580 takes a programmatic dependency for a join.
+func launchEventJoins(s *suite) {
+	s.needsProgrammatic()
+	s.ok(s.joinedBy(programmaticEvent))
+}
+
+func launchBeginJoins(s *suite) {
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNJOINED, s.joinedBy(completionEvent))
 }
 
 func launchEventNode(s *suite) {

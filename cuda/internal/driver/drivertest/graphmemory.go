@@ -22,6 +22,32 @@ var graphMemories = map[string]func(*suite){
 	"a free in a capture takes further edges":         memoryFreeOrdered,
 	"memory of a graph can be another device's":       memoryElsewhere,
 	"memory of a graph can be used by peers":          memoryShared,
+	"memory of graphs is counted and trimmed":         memoryCounted,
+}
+
+func memoryCounted(s *suite) {
+	size := func(attr driver.CUgraphMem_attribute) uint64 {
+		n, r := s.CuDeviceGetGraphMemAttribute(0, attr)
+		s.ok(r)
+		return n
+	}
+	g := s.graph()
+	p, fill := s.allocating(g, 7)
+	_, r := s.CuGraphAddMemFreeNode(g, []driver.CUgraphNode{fill}, p)
+	s.ok(r)
+	s.launchAndWait(s.instantiate(g), s.stream())
+	used, reserved := size(driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), size(driver.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT)
+	require.GreaterOrEqual(s.T, used, uint64(1000))
+	require.GreaterOrEqual(s.T, reserved, used)
+	require.GreaterOrEqual(s.T, size(driver.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), used)
+	require.GreaterOrEqual(s.T, size(driver.CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), reserved)
+	s.ok(s.CuDeviceGraphMemTrim(0))
+	require.LessOrEqual(s.T, size(driver.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), reserved)
+	s.ok(s.CuDeviceSetGraphMemAttribute(0, driver.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, 0))
+	require.Equal(s.T, size(driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), size(driver.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuDeviceSetGraphMemAttribute(0, driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, 0))
+	_, r = s.CuDeviceGetGraphMemAttribute(0, 4)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
 }
 
 func graphAllocation(size uint64) *driver.CUDA_MEM_ALLOC_NODE_PARAMS {

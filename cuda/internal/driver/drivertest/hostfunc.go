@@ -12,12 +12,13 @@ import (
 )
 
 var hostFunctions = map[string]func(*suite){
-	"host function runs in stream order":   hostOrder,
-	"host function runs at each launch":    hostNode,
-	"host function of a capture is a node": hostCaptured,
-	"host function needs an address":       hostNull,
-	"graphs hold user objects":             userObjects,
-	"user objects are checked":             userObjectsChecked,
+	"host function runs in stream order":    hostOrder,
+	"host function runs at each launch":     hostNode,
+	"host function of a capture is a node":  hostCaptured,
+	"host function needs an address":        hostNull,
+	"graphs hold user objects":              userObjects,
+	"user objects are exchanged in updates": userObjectsUpdated,
+	"user objects are checked":              userObjectsChecked,
 }
 
 // hostFn skips where there is no C function to call.
@@ -90,12 +91,15 @@ func (s *suite) object(g driver.CUgraph) (destroyed func() int64) {
 	return count
 }
 
+// gone waits until an object has been destroyed.
+func (s *suite) gone(destroyed func() int64) {
+	s.Helper()
+	require.Eventually(s.T, func() bool { return destroyed() == 1 }, 10*time.Second, time.Millisecond)
+}
+
 func userObjects(s *suite) {
 	s.hostFn()
 	st := s.stream()
-	gone := func(destroyed func() int64) {
-		require.Eventually(s.T, func() bool { return destroyed() == 1 }, 10*time.Second, time.Millisecond)
-	}
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
 	info, r := s.CuStreamGetCaptureInfo(st)
 	s.ok(r)
@@ -117,7 +121,7 @@ func userObjects(s *suite) {
 	s.ok(s.CuGraphExecDestroy(x))
 	require.Zero(s.T, captured(), "a launch has not ended")
 	gate.open()
-	gone(captured)
+	s.gone(captured)
 
 	discarded := s.stream()
 	s.begin(discarded)
@@ -126,7 +130,58 @@ func userObjects(s *suite) {
 	never := s.object(info.Graph)
 	require.Equal(s.T, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamSynchronize(discarded))
 	s.invalidated(discarded)
-	gone(never)
+	s.gone(never)
+}
+
+// shortLived makes a graph that the test destroys.
+func (s *suite) shortLived() driver.CUgraph {
+	s.Helper()
+	g, r := s.CuGraphCreate(0)
+	s.ok(r)
+	return g
+}
+
+// holding makes a graph that holds an object, with a child graph that holds
+// another one. The test destroys it.
+func (s *suite) holding() (g driver.CUgraph, of, ofChild func() int64) {
+	s.Helper()
+	g, inner := s.shortLived(), s.shortLived()
+	s.empty(inner)
+	ofChild = s.object(inner)
+	_, r := s.CuGraphAddChildGraphNode(g, nil, inner)
+	s.ok(r)
+	s.ok(s.CuGraphDestroy(inner))
+	return g, s.object(g), ofChild
+}
+
+func userObjectsUpdated(s *suite) {
+	s.hostFn()
+	st := s.stream()
+	g, a, b := s.holding()
+	other, c, d := s.holding()
+	wrong := s.shortLived()
+	never := s.object(wrong)
+	x, r := s.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})
+	s.ok(r)
+	s.ok(s.CuGraphDestroy(g))
+	_, r = s.CuGraphExecUpdate(x, wrong)
+	s.code(driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
+	s.ok(s.CuGraphDestroy(wrong))
+	s.gone(never)
+	gate := s.hold(st)
+	s.ok(s.CuGraphLaunch(x, st))
+	_, r = s.CuGraphExecUpdate(x, other)
+	s.ok(r)
+	s.ok(s.CuGraphDestroy(other))
+	require.Zero(s.T, a()+b(), "a launch has not ended")
+	gate.open()
+	s.gone(a)
+	s.gone(b)
+	s.launchAndWait(x, st)
+	require.Zero(s.T, c()+d(), "the executable has them")
+	s.ok(s.CuGraphExecDestroy(x))
+	s.gone(c)
+	s.gone(d)
 }
 
 func userObjectsChecked(s *suite) {

@@ -21,6 +21,10 @@ var updates = map[string]func(*suite){
 	"graph update refuses another kind of node":  updateKind,
 	"graph update reaches into children":         updateChild,
 	"graph update that fails changes nothing":    updateFails,
+	"node update of a copy to another size":      updateSize,
+	"node update of an event":                    updateEvent,
+	"node update of a child graph":               updateChildNode,
+	"parameters of a child graph node":           setChildNode,
 }
 
 func updateNode(s *suite) {
@@ -49,6 +53,82 @@ func updateMemcpy(s *suite) {
 	got, r := s.CuGraphMemcpyNodeGetParams(n)
 	s.ok(r)
 	require.Equal(s.T, uint64(4), got.WidthInBytes)
+}
+
+func updateSize(s *suite) {
+	src, dst, g, st := s.alloc(8), s.alloc(8), s.graph(), s.stream()
+	s.ok(s.CuMemsetD32Async(src, 7, 2, st))
+	s.ok(s.CuMemsetD32Async(dst, 0, 2, st))
+	n, r := s.CuGraphAddMemcpyNode(g, nil, linear(dst, src, 4), s.ctx)
+	s.ok(r)
+	x := s.instantiate(g)
+	s.launchAndWait(x, st)
+	s.same(0, dst+4)
+	s.ok(s.CuGraphExecMemcpyNodeSetParams(x, n, linear(dst, src, 8), s.ctx))
+	s.launchAndWait(x, st)
+	s.same(7, dst+4)
+}
+
+func updateEvent(s *suite) {
+	a, b, g, st := s.event(driver.CU_EVENT_DISABLE_TIMING), s.event(driver.CU_EVENT_DISABLE_TIMING), s.graph(), s.stream()
+	record, r := s.CuGraphAddEventRecordNode(g, nil, a)
+	s.ok(r)
+	wait, r := s.CuGraphAddEventWaitNode(g, nil, a)
+	s.ok(r)
+	old := s.instantiate(g)
+	s.ok(s.CuGraphExecEventRecordNodeSetEvent(old, record, b))
+	s.ok(s.CuGraphExecEventWaitNodeSetEvent(old, wait, b))
+	s.ok(s.CuGraphEventRecordNodeSetEvent(record, b))
+	s.ok(s.CuGraphEventWaitNodeSetEvent(wait, b))
+	for _, x := range []driver.CUgraphExec{old, s.instantiate(g)} {
+		gate := s.hold(st)
+		s.ok(s.CuGraphLaunch(x, st))
+		s.code(driver.CUDA_ERROR_NOT_READY, s.CuEventQuery(b))
+		s.ok(s.CuEventQuery(a)) // never recorded
+		gate.open()
+		s.ok(s.CuEventSynchronize(b))
+		s.ok(s.CuStreamSynchronize(st))
+	}
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphEventRecordNodeSetEvent(wait, a))
+}
+
+// filling makes a graph that fills a word with a number.
+func (s *suite) filling(p driver.CUdeviceptr, value uint32) driver.CUgraph {
+	s.Helper()
+	g := s.graph()
+	_, r := s.CuGraphAddMemsetNode(g, nil, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: p, Value: value, ElementSize: 4, Width: 1, Height: 1}, s.ctx)
+	s.ok(r)
+	return g
+}
+
+func updateChildNode(s *suite) {
+	p, g, st := s.word(0), s.graph(), s.stream()
+	n, r := s.CuGraphAddChildGraphNode(g, nil, s.filling(p, 3))
+	s.ok(r)
+	x := s.instantiate(g)
+	s.ok(s.CuGraphExecChildGraphNodeSetParams(x, n, s.filling(p, 4)))
+	s.launchAndWait(x, st)
+	s.same(4, p)
+	require.NotEqual(s.T, driver.CUDA_SUCCESS, s.CuGraphExecChildGraphNodeSetParams(x, n, s.graph()))
+	s.launchAndWait(x, st)
+	s.same(4, p)
+	s.launchAndWait(s.instantiate(g), st)
+	s.same(3, p)
+}
+
+func setChildNode(s *suite) {
+	p, g, st := s.word(0), s.graph(), s.stream()
+	n, r := s.CuGraphAddChildGraphNode(g, nil, s.filling(p, 3))
+	s.ok(r)
+	x := s.instantiate(g)
+	set := func(child driver.CUgraph) driver.CUresult {
+		return s.CuGraphNodeSetParams(n, driver.ChildGraphNode(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{Graph: child}))
+	}
+	s.ok(set(s.filling(p, 4)))
+	s.launchAndWait(x, st)
+	s.same(3, p)
+	s.launchAndWait(s.instantiate(g), st)
+	s.same(4, p)
 }
 
 func updateMemset(s *suite) {

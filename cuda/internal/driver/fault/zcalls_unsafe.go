@@ -736,6 +736,30 @@ func (d *Driver) CuMemPoolGetAttribute(pool driver.CUmemoryPool, attr driver.CUm
 	return d.API.CuMemPoolGetAttribute(pool, attr)
 }
 
+// CuDeviceGraphMemTrim calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDeviceGraphMemTrim(dev driver.CUdevice) (result driver.CUresult) {
+	if result = d.next("CuDeviceGraphMemTrim"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDeviceGraphMemTrim(dev)
+}
+
+// CuDeviceGetGraphMemAttribute calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDeviceGetGraphMemAttribute(dev driver.CUdevice, attr driver.CUgraphMem_attribute) (value uint64, result driver.CUresult) {
+	if result = d.next("CuDeviceGetGraphMemAttribute"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDeviceGetGraphMemAttribute(dev, attr)
+}
+
+// CuDeviceSetGraphMemAttribute calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDeviceSetGraphMemAttribute(dev driver.CUdevice, attr driver.CUgraphMem_attribute, value uint64) (result driver.CUresult) {
+	if result = d.next("CuDeviceSetGraphMemAttribute"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDeviceSetGraphMemAttribute(dev, attr, value)
+}
+
 // CuMemPoolSetAccess calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuMemPoolSetAccess(pool driver.CUmemoryPool, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
 	if result = d.next("CuMemPoolSetAccess"); result != driver.CUDA_SUCCESS {
@@ -1432,6 +1456,30 @@ func (d *Driver) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.C
 	return d.API.CuGraphHostNodeSetParams(n, params)
 }
 
+// CuGraphNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphNodeSetParams(n driver.CUgraphNode, params *driver.CUgraphNodeParams) (result driver.CUresult) {
+	if result = d.next("CuGraphNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphNodeSetParams(n, params)
+}
+
+// CuGraphEventRecordNodeSetEvent calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphEventRecordNodeSetEvent(n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	if result = d.next("CuGraphEventRecordNodeSetEvent"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphEventRecordNodeSetEvent(n, e)
+}
+
+// CuGraphEventWaitNodeSetEvent calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphEventWaitNodeSetEvent(n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	if result = d.next("CuGraphEventWaitNodeSetEvent"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphEventWaitNodeSetEvent(n, e)
+}
+
 // CuGraphExternalSemaphoresSignalNodeSetParams calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuGraphExternalSemaphoresSignalNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
 	if result = d.next("CuGraphExternalSemaphoresSignalNodeSetParams"); result != driver.CUDA_SUCCESS {
@@ -1526,6 +1574,30 @@ func (d *Driver) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUg
 		return
 	}
 	return d.API.CuGraphExecHostNodeSetParams(x, n, params)
+}
+
+// CuGraphExecChildGraphNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExecChildGraphNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, child driver.CUgraph) (result driver.CUresult) {
+	if result = d.next("CuGraphExecChildGraphNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExecChildGraphNodeSetParams(x, n, child)
+}
+
+// CuGraphExecEventRecordNodeSetEvent calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExecEventRecordNodeSetEvent(x driver.CUgraphExec, n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	if result = d.next("CuGraphExecEventRecordNodeSetEvent"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExecEventRecordNodeSetEvent(x, n, e)
+}
+
+// CuGraphExecEventWaitNodeSetEvent calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExecEventWaitNodeSetEvent(x driver.CUgraphExec, n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	if result = d.next("CuGraphExecEventWaitNodeSetEvent"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExecEventWaitNodeSetEvent(x, n, e)
 }
 
 // CuGraphExecExternalSemaphoresSignalNodeSetParams calls the wrapped driver, unless it is to fail.

@@ -188,6 +188,15 @@ func TestPoolCalls(t *testing.T) {
 	}, s.calls(t))
 }
 
+func TestGraphMemoryCalls(t *testing.T) {
+	s, d := openStandin(t)
+	require.Zero(t, d.CuDeviceSetGraphMemAttribute(7, driver.CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, 0))
+	used, r := d.CuDeviceGetGraphMemAttribute(7, driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT)
+	require.Zero(t, r)
+	require.EqualValues(t, 3<<32, used)
+	require.Equal(t, []string{"cuDeviceSetGraphMemAttribute 7 1 0", "cuDeviceGetGraphMemAttribute 7 0"}, s.calls(t))
+}
+
 func TestVirtualMemoryCalls(t *testing.T) {
 	s, d := openStandin(t)
 	location := driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_DEVICE, ID: 7}

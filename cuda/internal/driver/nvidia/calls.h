@@ -153,6 +153,21 @@ static inline out cuMemPoolGetAttribute(address fn, CUmemoryPool pool, CUmemPool
 	return o;
 }
 
+// All attributes are 64 bits (cuda.h, CUgraphMem_attribute).
+static inline CUresult cuDeviceSetGraphMemAttribute(address fn, CUdevice dev, CUgraphMem_attribute attr, uint64_t value)
+{
+	return fn ? CAST((CUdevice, CUgraphMem_attribute, void *))(dev, attr, &value) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static inline out cuDeviceGetGraphMemAttribute(address fn, CUdevice dev, CUgraphMem_attribute attr)
+{
+	GUARD(out)
+	uint64_t value = 0;
+	CUresult r = CAST((CUdevice, CUgraphMem_attribute, void *))(dev, attr, &value);
+	out o = {r, value};
+	return o;
+}
+
 // A file descriptor is an int at the given address on the way out, and the
 // pointer itself on the way in (cuda.h, CUmemAllocationHandleType).
 static inline out cuMemPoolExportToShareableHandle(address fn, CUmemoryPool pool, CUmemAllocationHandleType type, uint64_t flags)

@@ -20,6 +20,16 @@ func (d *binding) CuMemPoolGetAttribute(pool driver.CUmemoryPool, attr driver.CU
 	return uint64(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuDeviceGetGraphMemAttribute(dev driver.CUdevice, attr driver.CUgraphMem_attribute) (uint64, driver.CUresult) {
+	o := C.cuDeviceGetGraphMemAttribute(d.fn[cuDeviceGetGraphMemAttribute], C.CUdevice(dev), C.CUgraphMem_attribute(attr))
+	return uint64(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuDeviceSetGraphMemAttribute(dev driver.CUdevice, attr driver.CUgraphMem_attribute, value uint64) driver.CUresult {
+	return driver.CUresult(C.cuDeviceSetGraphMemAttribute(d.fn[cuDeviceSetGraphMemAttribute],
+		C.CUdevice(dev), C.CUgraphMem_attribute(attr), C.uint64_t(value)))
+}
+
 func (d *binding) CuPointerGetAttribute(attr driver.CUpointer_attribute, p driver.CUdeviceptr) (uint64, driver.CUresult) {
 	o := C.cuPointerGetAttribute(d.fn[cuPointerGetAttribute], C.CUpointer_attribute(attr), C.CUdeviceptr(p))
 	return uint64(o.value), driver.CUresult(o.r)

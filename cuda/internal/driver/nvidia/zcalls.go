@@ -442,6 +442,10 @@ func (d *binding) CuMemPoolTrimTo(pool driver.CUmemoryPool, keep uint64) (result
 	return driver.CUresult(C.cuMemPoolTrimTo(d.fn[cuMemPoolTrimTo], C.CUmemoryPool(pool), C.size_t(keep)))
 }
 
+func (d *binding) CuDeviceGraphMemTrim(dev driver.CUdevice) (result driver.CUresult) {
+	return driver.CUresult(C.cuDeviceGraphMemTrim(d.fn[cuDeviceGraphMemTrim], C.CUdevice(dev)))
+}
+
 func (d *binding) CuMemPoolSetAccess(pool driver.CUmemoryPool, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
 	return driver.CUresult(C.cuMemPoolSetAccess(d.fn[cuMemPoolSetAccess], C.CUmemoryPool(pool), (*C.CUmemAccessDesc)(unsafe.Pointer(unsafe.SliceData(desc))), C.size_t(len(desc))))
 }
@@ -814,6 +818,18 @@ func (d *binding) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.
 	return driver.CUresult(C.cuGraphHostNodeSetParams(d.fn[cuGraphHostNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_HOST_NODE_PARAMS)(unsafe.Pointer(params))))
 }
 
+func (d *binding) CuGraphNodeSetParams(n driver.CUgraphNode, params *driver.CUgraphNodeParams) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphNodeSetParams(d.fn[cuGraphNodeSetParams], C.CUgraphNode(n), (*C.CUgraphNodeParams)(unsafe.Pointer(params))))
+}
+
+func (d *binding) CuGraphEventRecordNodeSetEvent(n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphEventRecordNodeSetEvent(d.fn[cuGraphEventRecordNodeSetEvent], C.CUgraphNode(n), C.CUevent(e)))
+}
+
+func (d *binding) CuGraphEventWaitNodeSetEvent(n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphEventWaitNodeSetEvent(d.fn[cuGraphEventWaitNodeSetEvent], C.CUgraphNode(n), C.CUevent(e)))
+}
+
 func (d *binding) CuGraphExternalSemaphoresSignalNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
 	return driver.CUresult(C.cuGraphExternalSemaphoresSignalNodeSetParams(d.fn[cuGraphExternalSemaphoresSignalNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS)(unsafe.Pointer(params))))
 }
@@ -862,6 +878,18 @@ func (d *binding) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n dri
 
 func (d *binding) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	return driver.CUresult(C.cuGraphExecHostNodeSetParams(d.fn[cuGraphExecHostNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_HOST_NODE_PARAMS)(unsafe.Pointer(params))))
+}
+
+func (d *binding) CuGraphExecChildGraphNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, child driver.CUgraph) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExecChildGraphNodeSetParams(d.fn[cuGraphExecChildGraphNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), C.CUgraph(child)))
+}
+
+func (d *binding) CuGraphExecEventRecordNodeSetEvent(x driver.CUgraphExec, n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExecEventRecordNodeSetEvent(d.fn[cuGraphExecEventRecordNodeSetEvent], C.CUgraphExec(x), C.CUgraphNode(n), C.CUevent(e)))
+}
+
+func (d *binding) CuGraphExecEventWaitNodeSetEvent(x driver.CUgraphExec, n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExecEventWaitNodeSetEvent(d.fn[cuGraphExecEventWaitNodeSetEvent], C.CUgraphExec(x), C.CUgraphNode(n), C.CUevent(e)))
 }
 
 func (d *binding) CuGraphExecExternalSemaphoresSignalNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {

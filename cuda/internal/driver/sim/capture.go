@@ -68,13 +68,22 @@ func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType)
 		}
 	}
 	for i, b := range n.before {
-		if data, ok := s.early[b]; ok && kind == driver.CU_GRAPH_NODE_TYPE_KERNEL && mayHave(data, b, n) {
+		if data, ok := s.early[b]; ok && keepsEarly(kind, data) {
 			// Anything else waits for all of b, which is always allowed.
 			n.data[i] = data
 		}
 	}
 	s.front, s.early, s.own = []*node{n}, nil, n
 	return n, driver.CUDA_SUCCESS
+}
+
+// keepsEarly reports whether the edge to a captured node says what the stream
+// waited for. Programmatic edges are documented for kernels alone, and
+// CuGraphAddDependencies makes no others; but a captured fill has one on an H200,
+// driver 580.159. It waits for all of the kernel here.
+func keepsEarly(kind driver.CUgraphNodeType, data driver.CUgraphEdgeData) bool {
+	return kind == driver.CU_GRAPH_NODE_TYPE_KERNEL ||
+		kind == driver.CU_GRAPH_NODE_TYPE_MEMSET && data.Type == driver.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
 }
 
 // startsEarly reports whether captured work need not wait for the end of the
@@ -283,18 +292,23 @@ func (d *simulator) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, drive
 	return c.graph.handle, r
 }
 
-// isJoined reports whether the origin depends on all that other streams did, and
-// on its completion: an edge from another port does not count.
+// isJoined reports whether the origin depends on all that other streams did. What
+// depends on no more than the begin of a kernel does not count. A programmatic
+// dependency does, although it is not on the kernel's completion: that was seen on
+// an H200, driver 580.159.
 func (c *capture) isJoined() bool {
+	joins := func(data driver.CUgraphEdgeData) bool {
+		return data.FromPort == 0 || data.Type == driver.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+	}
 	seen := map[*node]bool{}
-	todo := slices.DeleteFunc(slices.Clone(c.origin.front), func(n *node) bool { _, early := c.origin.early[n]; return early })
+	todo := slices.DeleteFunc(slices.Clone(c.origin.front), func(n *node) bool { return !joins(c.origin.early[n]) })
 	for len(todo) > 0 {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if !seen[n] {
 			seen[n] = true
 			for i, b := range n.before {
-				if n.data[i].FromPort == 0 {
+				if joins(n.data[i]) {
 					todo = append(todo, b)
 				}
 			}

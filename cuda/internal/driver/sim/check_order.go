@@ -5,6 +5,7 @@ package sim
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cudago/cudago/internal/ptxvm/check"
@@ -38,7 +39,7 @@ type order struct {
 	host    clock                  // guarded by mu
 	changes uint64                 // guarded by mu; counts changes of host
 	streams map[*timeline]*history // guarded by mu
-	tasks   map[uint32]*task       // guarded by mu; those that are not before the host
+	tasks   map[uint32]*task       // guarded by mu; those that work which has not ended is not after
 	last    uint32                 // guarded by mu; number of the latest task
 	ticks   uint64                 // guarded by mu; counts items and accesses of the host
 	visits  []uint32               // guarded by mu; tasks that are the host's
@@ -48,11 +49,25 @@ type order struct {
 type history struct {
 	joins   []join // by seq; what an item waits for, and with it all after it
 	changes uint64 // order.changes at the latest item
+	hasty   []lead // by seq; the items that overlap with those in front
 }
 
 type join struct {
 	seq uint64
 	clock
+}
+
+// lead is an item that only those up to ended have to precede in its stream.
+type lead struct{ seq, ended uint64 }
+
+// joinAt is the clock that an item waited for.
+func (h *history) joinAt(seq uint64) clock {
+	for i := len(h.joins) - 1; i >= 0; i-- {
+		if h.joins[i].seq <= seq {
+			return h.joins[i].clock
+		}
+	}
+	return nil
 }
 
 // at is the clock of a point: all that happens before or at it.
@@ -65,12 +80,7 @@ func (o *order) at(p point) clock {
 	p = p.tl.standsFor(p)
 	var c clock
 	if h := o.streams[p.tl]; h != nil {
-		for i := len(h.joins) - 1; i >= 0; i-- {
-			if h.joins[i].seq <= p.seq {
-				c = h.joins[i].clock
-				break
-			}
-		}
+		c = h.joinAt(p.seq)
 	}
 	return c.joined(clock{p.tl: p.seq})
 }
@@ -100,6 +110,9 @@ func (o *order) queued(p point, after []point, ended uint64) (before clock, tick
 		h.joins = append(h.joins, join{p.seq, c})
 		h.changes = o.changes
 	}
+	if ended < p.seq-1 {
+		h.hasty = append(h.hasty, lead{p.seq, ended})
+	}
 	return h.joins[len(h.joins)-1].joined(clock{p.tl: ended}), o.ticks
 }
 
@@ -118,20 +131,94 @@ func (o *order) hostKnows(c clock) (allDone bool) {
 	o.host = o.host.joined(c)
 	o.changes++
 	had := len(o.tasks) > len(o.visits)
-	maps.DeleteFunc(o.tasks, func(_ uint32, t *task) bool { return !t.isHost && o.host[t.at.tl] >= t.at.seq })
-	o.prune()
+	pending := o.pending()
+	var kept []uint32
+	maps.DeleteFunc(o.tasks, func(number uint32, t *task) bool {
+		if t.isHost || o.host[t.at.tl] < t.at.seq {
+			return false
+		}
+		if pending.after(t.at) {
+			return true
+		}
+		kept = append(kept, number)
+		return false
+	})
+	o.prune(o.latest(kept))
 	return had && len(o.tasks) == len(o.visits)
 }
 
-// prune forgets what only orders work that happens before everything anyway:
-// otherwise clocks would grow with every stream ever created.
+// frontier has a clock for each stream with work that has not ended: what
+// happens before all of that work.
+type frontier []clock
+
+// after reports whether none of the work can race with what is done at a point.
+func (f frontier) after(p point) bool {
+	for _, c := range f {
+		if c[p.tl] < p.seq {
+			return false
+		}
+	}
+	return true
+}
+
+// pending returns the frontier. What the host has waited for is not before work
+// that was queued, to another stream, ahead of the wait.
 //
 // Preconditions: o.mu must be locked.
-func (o *order) prune() {
+func (o *order) pending() frontier {
+	var f frontier
+	for tl, h := range o.streams {
+		ended := tl.done.Load()
+		if ended >= tl.stream.last.Load() {
+			h.hasty = nil
+			continue
+		}
+		c := h.joinAt(ended + 1)
+		h.hasty = slices.DeleteFunc(h.hasty, func(l lead) bool { return l.seq <= ended })
+		for _, l := range h.hasty {
+			ended = min(ended, l.ended)
+		}
+		f = append(f, c.joined(clock{tl: ended}))
+	}
+	return f
+}
+
+// mostEnded is how many tasks are remembered that the host has seen the end of: a
+// stream that stays behind must not make memory grow, nor each wait take longer.
+const mostEnded = 1024
+
+// latest forgets the oldest of the tasks that the host has seen the end of if they
+// are twice too many, and returns the timelines of the others.
+//
+// Preconditions: o.mu must be locked.
+func (o *order) latest(ended []uint32) (needed map[*timeline]bool) {
+	if len(ended) >= 2*mostEnded {
+		slices.Sort(ended)
+		most := len(ended) - mostEnded
+		for _, number := range ended[:most] {
+			delete(o.tasks, number)
+		}
+		ended = ended[most:]
+	}
+	for _, number := range ended {
+		if needed == nil {
+			needed = map[*timeline]bool{}
+		}
+		needed[o.tasks[number].at.tl] = true
+	}
+	return needed
+}
+
+// prune forgets what only orders work that happens before everything anyway:
+// otherwise clocks would grow with every stream ever created. The host's clock
+// has to go on saying that it knows tasks which are remembered.
+//
+// Preconditions: o.mu must be locked.
+func (o *order) prune(needed map[*timeline]bool) {
 	done := map[*timeline]bool{}
 	for tl, h := range o.streams {
 		known := o.host[tl]
-		if tl.stream.last.Load() <= known {
+		if tl.stream.last.Load() <= known && !needed[tl] {
 			done[tl] = true
 			delete(o.streams, tl)
 			continue

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,40 +13,156 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// TestOrderIsPruned: the state does not grow with the number of streams ever created.
-func TestOrderIsPruned(t *testing.T) {
+// orderedSession is a driver that looks for races, and 512 bytes of device memory.
+type orderedSession struct {
+	*testing.T
+	*simulator
+	ctx    driver.CUcontext
+	memory driver.CUdeviceptr
+}
+
+func newOrderedSession(t *testing.T) *orderedSession {
 	api, err := Open(Options{Config: "check=full"})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, api.Close()) }()
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	ok := func(r driver.CUresult) { require.Equal(t, driver.CUDA_SUCCESS, r) }
-	ok(api.CuInit(0))
-	ctx, r := api.CuDevicePrimaryCtxRetain(0)
-	ok(r)
-	ok(api.CuCtxPushCurrent(ctx))
-	memory, r := api.CuMemAlloc(256)
-	ok(r)
-	o := &api.(*simulator).check.order
-	open, r := api.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)
-	ok(r)
+	s := &orderedSession{T: t, simulator: api.(*simulator)}
+	t.Cleanup(func() {
+		runtime.UnlockOSThread()
+		require.NoError(t, api.Close())
+	})
+	s.ok(api.CuInit(0))
+	var r driver.CUresult
+	s.ctx, r = api.CuDevicePrimaryCtxRetain(0)
+	s.ok(r)
+	s.ok(api.CuCtxPushCurrent(s.ctx))
+	s.memory, r = api.CuMemAlloc(512)
+	s.ok(r)
+	return s
+}
+
+func (s *orderedSession) ok(r driver.CUresult) {
+	s.Helper()
+	require.Equal(s.T, driver.CUDA_SUCCESS, r)
+}
+
+func (s *orderedSession) openStream() driver.CUstream {
+	h, r := s.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)
+	s.ok(r)
+	return h
+}
+
+// fill queues work of the stream that touches the part-th 128 bytes.
+func (s *orderedSession) fill(h driver.CUstream, part int) {
+	s.ok(s.CuMemsetD8Async(s.memory+driver.CUdeviceptr(128*part), 1, 128, h))
+}
+
+// hold makes the work of a stream wait until the function that it returns is
+// called.
+func (s *orderedSession) hold(h driver.CUstream) (release func()) {
+	flag := s.memory + 384
+	by := s.openStream()
+	s.ok(s.CuStreamWriteValue32(by, flag, 0, 0))
+	s.finish(by)
+	s.ok(s.CuStreamWaitValue32(h, flag, 1, driver.CU_STREAM_WAIT_VALUE_EQ))
+	return sync.OnceFunc(func() { s.ok(s.CuStreamWriteValue32(by, flag, 1, 0)) })
+}
+
+// finish waits for a stream without telling the check.
+func (s *orderedSession) finish(h driver.CUstream) { s.streams.get(h).end().wait() }
+
+// TestOrderIsPruned: the state does not grow with the number of streams ever created.
+func TestOrderIsPruned(t *testing.T) {
+	d := newOrderedSession(t)
+	o := &d.check.order
+	open := d.openStream()
 	for range 10 {
-		s, r := api.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)
-		ok(r)
-		ok(api.CuMemsetD8Async(memory, 1, 128, s))
-		ok(api.CuMemsetD8Async(memory+128, 1, 128, open))
-		ok(api.CuStreamSynchronize(s))
-		ok(api.CuStreamDestroy(s))
+		s := d.openStream()
+		d.fill(s, 0)
+		d.fill(open, 1)
+		d.finish(open)
+		d.ok(d.CuStreamSynchronize(s))
+		d.ok(d.CuStreamDestroy(s))
 	}
 	o.mu.Lock()
-	require.Len(t, o.streams, 1)
-	require.Empty(t, o.host)
+	streams, host := len(o.streams), len(o.host)
 	o.mu.Unlock()
-	ok(api.CuCtxSynchronize())
+	require.Equal(t, 1, streams)
+	require.Zero(t, host)
+	d.ok(d.CuCtxSynchronize())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	require.Empty(t, o.streams)
 	require.Empty(t, o.host)
+	require.Empty(t, o.tasks)
+}
+
+// What the host has seen the end of can race with work that was queued before it
+// looked, and with nothing that is queued later.
+func TestPendingWorkRaces(t *testing.T) {
+	d := newOrderedSession(t)
+	behind, s, later := d.openStream(), d.openStream(), d.openStream()
+	release := d.hold(behind)
+	defer release()
+	d.fill(behind, 0)
+	d.fill(s, 0)
+	d.fill(s, 1)
+	d.ok(d.CuStreamSynchronize(s))
+	d.fill(later, 1)
+	d.finish(later)
+	release()
+	d.finish(behind)
+	require.Len(t, d.TakeReports(), 1)
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, d.CuCtxSynchronize())
+	d.FaultReport(d.ctx)
+	o := &d.check.order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	require.Empty(t, o.streams)
+	require.Empty(t, o.host)
+	require.Empty(t, o.tasks)
+}
+
+// An item that overlaps with those in front of it in its stream is not after
+// them, even when the host has seen their end.
+func TestPendingHasteRaces(t *testing.T) {
+	var o order
+	s := &stream{}
+	s.timeline.stream = s
+	tl := &s.timeline
+	s.last.Store(2)
+	o.queued(point{tl, 1}, nil, 0)
+	o.add(&task{mark: mark{at: point{tl, 1}}})
+	o.queued(point{tl, 2}, nil, 0)
+	s.done.Store(1)
+	o.hostWaited(point{tl, 1})
+	require.Len(t, o.tasks, 1)
+	s.done.Store(2)
+	o.hostWaited(point{tl, 2})
+	require.Empty(t, o.tasks)
+	require.Empty(t, o.streams)
+}
+
+// A stream that stays behind makes nothing grow.
+func TestEndedTasksAreForgotten(t *testing.T) {
+	d := newOrderedSession(t)
+	behind := d.openStream()
+	release := d.hold(behind)
+	defer release()
+	d.fill(behind, 0)
+	o := &d.check.order
+	most := 0
+	for range 3 * mostEnded {
+		s := d.openStream()
+		d.fill(s, 1)
+		d.ok(d.CuStreamSynchronize(s))
+		d.ok(d.CuStreamDestroy(s))
+		o.mu.Lock()
+		most = max(most, len(o.tasks), len(o.host), len(o.streams))
+		o.mu.Unlock()
+	}
+	require.Less(t, most, 2*mostEnded+10)
+	release()
+	d.ok(d.CuCtxSynchronize())
 	require.Empty(t, o.tasks)
 }
 

@@ -15,16 +15,17 @@ import (
 // Preconditions: d.graphMu must be locked.
 func (d *simulator) cloneGraph(g *graph, parent *node) *graph {
 	c := d.newGraph()
-	c.parent, c.original = parent, g
+	c.parent = parent
 	c.objects = g.objects.retain()
 	copies := make(map[*node]*node, len(g.nodes))
 	for _, n := range g.nodes {
-		m := d.addNode(c, &node{kind: n.kind, work: n.work, original: n, name: n.name}, nil)
+		m := d.addNode(c, &node{kind: n.kind, work: n.work, name: n.name}, nil)
 		if n.child != nil {
 			m.child = d.cloneGraph(n.child, m)
 		}
 		copies[n] = m
 	}
+	c.copies = copies
 	// Edges in the order in which they were made, on both sides: updates match
 	// nodes by it.
 	for _, n := range g.nodes {
@@ -86,12 +87,11 @@ func (d *simulator) CuGraphNodeFindInClone(original driver.CUgraphNode, clone dr
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	for _, m := range g.nodes {
-		if m.original == n {
-			return m.handle, r
-		}
+	m := g.copies[n]
+	if m == nil || d.nodes.get(m.handle) != m { // none, or removed since
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	return 0, driver.CUDA_ERROR_INVALID_VALUE
+	return m.handle, r
 }
 
 // CuGraphAddChildGraphNode embeds a clone of child.
@@ -134,6 +134,37 @@ func (d *simulator) addChild(h driver.CUgraph, deps []driver.CUgraphNode, p driv
 		n.child = d.cloneGraph(c, n) // first: a graph may embed a copy of itself as it is now
 	}
 	return d.addNode(g, n, before).handle, r
+}
+
+// CuGraphNodeSetParams embeds a clone of another graph in a child graph node. The
+// other kinds have calls of their own.
+func (d *simulator) CuGraphNodeSetParams(h driver.CUgraphNode, params *driver.CUgraphNodeParams) driver.CUresult {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	n, r := d.node(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if params == nil || params.Type != n.kind {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if n.child == nil {
+		return driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	p := params.ChildGraph()
+	c, r := d.graph(p.Graph)
+	switch {
+	case r != driver.CUDA_SUCCESS:
+		return r
+	case p.Ownership != driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE || c.root() == n.graph.root():
+		return driver.CUDA_ERROR_INVALID_VALUE
+	case c.holdsMemory() || c.isConditional() || c.isBody() || c.moved || n.child.holdsMemory():
+		return driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	old := n.child
+	n.child = d.cloneGraph(c, n)
+	d.destroyGraph(old)
+	return r
 }
 
 func (d *simulator) CuGraphChildGraphNodeGetGraph(h driver.CUgraphNode) (driver.CUgraph, driver.CUresult) {

@@ -24,6 +24,7 @@ type device struct {
 	defaultPool *pool
 	poolSlack   atomic.Int64 // bytes that pools reserve and do not use
 	cancel      canceler
+	graphs      graphUsage
 
 	poolsMu sync.Mutex
 	pools   []*pool // guarded by poolsMu

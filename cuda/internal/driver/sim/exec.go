@@ -14,7 +14,7 @@ import (
 type graphExec struct {
 	sim      *simulator
 	graph    *graph          // what it was made from
-	shape    *shape          // immutable
+	shape    *shape          // immutable, but see there
 	index    map[*node]int32 // immutable; nodes of the graph and its children, in the plan
 	contexts []*context      // immutable
 	home     *context        // immutable; current when it was instantiated, or nil
@@ -22,7 +22,7 @@ type graphExec struct {
 	// What its nodes allocate and free. Immutable.
 	allocs, unfreed, frees []*graphAlloc
 
-	objects userObjects // guarded by mu
+	held userObjects // guarded by mu; the objects of all shapes
 
 	mu       sync.Mutex
 	plan     *plan // guarded by mu; replaced, not changed, once launched is set
@@ -97,7 +97,8 @@ func (d *simulator) newExec(g *graph, params *driver.CUDA_GRAPH_INSTANTIATE_PARA
 	for _, a := range x.allocs {
 		a.ref()
 	}
-	x.objects = g.allObjects().retain()
+	s.hold(g)
+	x.held = s.allObjects(nil)
 	x.holdConditions(x.plan)
 	g.execs++
 	return x, driver.CUDA_SUCCESS
@@ -136,7 +137,7 @@ func (x *graphExec) letGo() {
 	for _, a := range x.allocs {
 		a.unref()
 	}
-	x.objects.release()
+	x.held.release()
 }
 
 func (d *simulator) exec(h driver.CUgraphExec) (*graphExec, driver.CUresult) {
@@ -200,7 +201,7 @@ func (x *graphExec) launch(s *stream) driver.CUresult {
 	if r := x.claim(); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	run := &graphRun{plan: x.plan, allocs: x.allocs, conditions: slices.Clone(x.conditions), objects: x.objects.retain()}
+	run := &graphRun{plan: x.plan, allocs: x.allocs, conditions: slices.Clone(x.conditions), objects: x.held.retain()}
 	x.launched = true
 	for _, c := range run.conditions {
 		c.refs.Add(1)
@@ -239,6 +240,9 @@ func (x *graphExec) claim() driver.CUresult {
 	}
 	for _, a := range x.frees {
 		a.setLive(false)
+	}
+	for _, a := range x.allocs {
+		a.use()
 	}
 	for _, a := range x.unfreed { // last: it may be one that was freed and allocated again
 		a.setLive(true)

@@ -110,6 +110,22 @@ func (d *simulator) CuGraphExecHostNodeSetParams(h driver.CUgraphExec, n driver.
 	return d.replace(h, n, w)
 }
 
+func (d *simulator) CuGraphExecEventRecordNodeSetEvent(h driver.CUgraphExec, n driver.CUgraphNode, he driver.CUevent) driver.CUresult {
+	e, r := d.nodeEvent(he)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	return d.replace(h, n, &eventRecordWork{e})
+}
+
+func (d *simulator) CuGraphExecEventWaitNodeSetEvent(h driver.CUgraphExec, n driver.CUgraphNode, he driver.CUevent) driver.CUresult {
+	e, r := d.nodeEvent(he)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	return d.replace(h, n, &eventWaitWork{e})
+}
+
 // replace gives a node new work, if updates allow it.
 func (d *simulator) replace(h driver.CUgraphExec, n driver.CUgraphNode, w work) driver.CUresult {
 	return d.change(h, n, func(p planNode) (planNode, driver.CUresult) {

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -14,9 +15,10 @@ type graph struct {
 	handle driver.CUgraph
 	nodes  []*node // in order of creation
 	parent *node   // the child graph node or conditional node that owns the graph; nil if none does
-	// original is what the graph was cloned from; NodeFindInClone needs it.
-	original *graph
-	moved    bool // into its parent: not a clone
+	// copies are the nodes by those that they were cloned from, for NodeFindInClone:
+	// also those that were destroyed since.
+	copies map[*node]*node
+	moved  bool // into its parent: not a clone
 
 	capture   *capture      // not nil while being captured
 	allocs    []*graphAlloc // made by nodes of this graph
@@ -29,17 +31,16 @@ type graph struct {
 
 // node is a node of a graph. All of it is guarded by simulator.graphMu.
 type node struct {
-	handle   driver.CUgraphNode
-	graph    *graph
-	kind     driver.CUgraphNodeType
-	work     work     // nil for child graphs and empty nodes
-	child    *graph   // child graph nodes
-	bodies   []*graph // conditional nodes
-	before   []*node
-	data     []driver.CUgraphEdgeData // of the edges from before
-	after    []*node
-	original *node // what it was cloned from
-	name     string
+	handle driver.CUgraphNode
+	graph  *graph
+	kind   driver.CUgraphNodeType
+	work   work     // nil for child graphs and empty nodes
+	child  *graph   // child graph nodes
+	bodies []*graph // conditional nodes
+	before []*node
+	data   []driver.CUgraphEdgeData // of the edges from before
+	after  []*node
+	name   string
 }
 
 // graph finds a graph.
@@ -93,6 +94,15 @@ func (d *simulator) addNode(g *graph, n *node, before []*node) *node {
 		connect(b, n, driver.CUgraphEdgeData{})
 	}
 	return n
+}
+
+// drop takes a node out of the list, where handles grow.
+func (g *graph) drop(n *node) {
+	at, ok := slices.BinarySearchFunc(g.nodes, n.handle, func(o *node, h driver.CUgraphNode) int { return cmp.Compare(o.handle, h) })
+	if !ok {
+		panic("BUG: a node is not in its graph")
+	}
+	g.nodes = slices.Delete(g.nodes, at, at+1)
 }
 
 func connect(from, to *node, data driver.CUgraphEdgeData) {
@@ -263,7 +273,7 @@ func (d *simulator) CuGraphDestroyNode(h driver.CUgraphNode) driver.CUresult {
 	for _, a := range slices.Clone(n.after) {
 		disconnect(n, a)
 	}
-	n.graph.nodes = without(n.graph.nodes, n)
+	n.graph.drop(n)
 	d.nodes.remove(h)
 	d.destroyInner(n)
 	if w, ok := n.work.(*conditionalWork); ok {

@@ -26,6 +26,7 @@ type graphAlloc struct {
 	// live says that a launch allocated it and no later call frees it. It
 	// follows the order of calls, not of execution.
 	live bool // guarded by mu
+	used bool // guarded by mu; see graphUsage
 }
 
 func (a *graphAlloc) ref() {
@@ -45,7 +46,11 @@ func (a *graphAlloc) unref() {
 //
 // Preconditions: a.mu must be locked.
 func (a *graphAlloc) sweep() {
-	if a.refs == 0 && !a.live && !a.memory.gone.Load() {
+	if a.refs > 0 || a.live {
+		return
+	}
+	a.count(false)
+	if !a.memory.gone.Load() {
 		a.sim.release(a.memory, "the end of its graph")
 	}
 }

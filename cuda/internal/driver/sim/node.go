@@ -97,6 +97,31 @@ func (d *simulator) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgr
 	return d.addWork(g, deps, driver.CU_GRAPH_NODE_TYPE_WAIT_EVENT, &eventWaitWork{e}, r)
 }
 
+func (d *simulator) CuGraphEventRecordNodeSetEvent(h driver.CUgraphNode, he driver.CUevent) driver.CUresult {
+	e, r := d.nodeEvent(he)
+	return setWork(d, h, &eventRecordWork{e}, r)
+}
+
+func (d *simulator) CuGraphEventWaitNodeSetEvent(h driver.CUgraphNode, he driver.CUevent) driver.CUresult {
+	e, r := d.nodeEvent(he)
+	return setWork(d, h, &eventWaitWork{e}, r)
+}
+
+// setWork gives a node new work of the same type, once its parameters have been
+// checked.
+func setWork[W work](d *simulator, h driver.CUgraphNode, w W, r driver.CUresult) driver.CUresult {
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	n, _, r := workOf[W](d, h)
+	if r == driver.CUDA_SUCCESS {
+		n.work = w
+	}
+	return r
+}
+
 // nodeEvent returns an event that can be in a graph: none of several processes.
 func (d *simulator) nodeEvent(h driver.CUevent) (*event, driver.CUresult) {
 	e, r := d.event(h)

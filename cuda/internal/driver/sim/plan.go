@@ -50,10 +50,13 @@ func (n *planNode) next(i int32) int32 {
 }
 
 // shape is the structure of a graph at the time of instantiating it. Updates
-// compare with it, since the graph may have changed or gone.
+// compare with it, since the graph may have changed or gone. All but the objects
+// is immutable.
 type shape struct {
 	nodes []shapeNode
 	sinks []int32
+	// objects are what the executable holds for this graph, not for an inner one.
+	objects userObjects // guarded by graphExec.mu
 }
 
 type shapeNode struct {

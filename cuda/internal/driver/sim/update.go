@@ -16,6 +16,34 @@ type mismatch struct {
 	original *node // of the graph that the executable was made from
 }
 
+// update is what a graph, or one inside it, changes in an executable.
+type update struct {
+	work   map[int32]work
+	graphs map[*shape]*graph // what each shape is compared with
+}
+
+func newUpdate() *update { return &update{map[int32]work{}, map[*shape]*graph{}} }
+
+// apply makes the changes. The references of the graphs take the place of those
+// that the executable has for what they update: CUDA's programming guide, "CUDA User
+// Objects". Launches under way hold their own.
+//
+// Preconditions: x.mu and simulator.graphMu must be locked.
+func (x *graphExec) apply(u *update) {
+	p := x.writable()
+	for at, w := range u.work {
+		p.nodes[at].work = w
+	}
+	x.holdConditions(p)
+	var old userObjects
+	for s, g := range u.graphs {
+		old = append(old, s.objects...)
+		s.objects = g.objects.retain()
+	}
+	x.held = x.shape.allObjects(nil)
+	old.release()
+}
+
 // CuGraphExecUpdate gives the executable the parameters of a graph of the same
 // structure. Nodes are matched by their edges, from the nodes that nothing
 // depends on backwards, in the order in which nodes and edges were made. A
@@ -37,8 +65,8 @@ func (d *simulator) CuGraphExecUpdate(h driver.CUgraphExec, hg driver.CUgraph) (
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	changes := map[int32]work{}
-	if m := x.match(x.shape, g, changes); m != nil {
+	u := newUpdate()
+	if m := x.match(x.shape, g, u); m != nil {
 		info.Result = m.result
 		if m.node != nil {
 			info.ErrorNode = m.node.handle
@@ -48,22 +76,59 @@ func (d *simulator) CuGraphExecUpdate(h driver.CUgraphExec, hg driver.CUgraph) (
 		}
 		return info, driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
 	}
-	p := x.writable()
-	for at, w := range changes {
-		p.nodes[at].work = w
-	}
-	x.holdConditions(p)
-	old := x.objects
-	x.objects = g.allObjects().retain()
-	old.release() // launches under way hold their own
+	x.apply(u)
 	info.Result = driver.CU_GRAPH_EXEC_UPDATE_SUCCESS
 	return info, r
 }
 
-// match compares a graph with a shape and collects the new work.
+// CuGraphExecChildGraphNodeSetParams is CuGraphExecUpdate for what is inside one
+// node.
+func (d *simulator) CuGraphExecChildGraphNodeSetParams(h driver.CUgraphExec, hn driver.CUgraphNode, hg driver.CUgraph) driver.CUresult {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	x, _, r := d.execNode(h, hn)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	n, _ := d.node(hn) // execNode has found it
+	g, r := d.graph(hg)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	sn, u := x.shape.find(n), newUpdate()
+	if sn == nil || sn.child == nil || g.capture != nil || g.moved || x.match(sn.child, g, u) != nil {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	x.apply(u)
+	return r
+}
+
+// find returns the node of the shape, or of one inside, that was made from n, or
+// nil.
+func (s *shape) find(n *node) *shapeNode {
+	for i := range s.nodes {
+		sn := &s.nodes[i]
+		if sn.source == n {
+			return sn
+		}
+		for _, inner := range append([]*shape{sn.child}, sn.bodies...) {
+			if inner == nil {
+				continue
+			}
+			if found := inner.find(n); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// match compares a graph with a shape and collects what changes.
 //
 // Preconditions: x.mu and simulator.graphMu must be locked.
-func (x *graphExec) match(s *shape, g *graph, changes map[int32]work) *mismatch {
+func (x *graphExec) match(s *shape, g *graph, u *update) *mismatch {
 	changed := driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED
 	if len(g.nodes) != len(s.nodes) {
 		return &mismatch{result: changed}
@@ -98,7 +163,7 @@ func (x *graphExec) match(s *shape, g *graph, changes map[int32]work) *mismatch 
 			continue
 		}
 		pairs[p.at], partner[p.n] = p.n, p.at
-		if m := x.matchNode(sn, p.n, changes); m != nil {
+		if m := x.matchNode(sn, p.n, u); m != nil {
 			return m
 		}
 		for i, b := range p.n.before {
@@ -108,17 +173,18 @@ func (x *graphExec) match(s *shape, g *graph, changes map[int32]work) *mismatch 
 	if len(partner) != len(s.nodes) { // the rest is in a cycle
 		return &mismatch{result: changed}
 	}
+	u.graphs[s] = g
 	return nil
 }
 
-func (x *graphExec) matchNode(sn *shapeNode, n *node, changes map[int32]work) *mismatch {
+func (x *graphExec) matchNode(sn *shapeNode, n *node, u *update) *mismatch {
 	switch {
 	case n.kind != sn.kind:
 		return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, n, sn.source}
 	case !slices.Equal(n.data, sn.data):
 		return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, sn.source}
 	case n.child != nil:
-		if m := x.match(sn.child, n.child, changes); m != nil {
+		if m := x.match(sn.child, n.child, u); m != nil {
 			if m.node == nil {
 				m.node, m.original = n, sn.source
 			}
@@ -130,14 +196,14 @@ func (x *graphExec) matchNode(sn *shapeNode, n *node, changes map[int32]work) *m
 			return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, sn.source}
 		}
 		for i, b := range n.bodies {
-			if m := x.match(sn.bodies[i], b, changes); m != nil {
+			if m := x.match(sn.bodies[i], b, u); m != nil {
 				if m.node == nil {
 					m.node, m.original = n, sn.source
 				}
 				return m
 			}
 		}
-		changes[sn.at] = n.work
+		u.work[sn.at] = n.work
 		return nil
 	}
 	old := x.plan.nodes[sn.at].work
@@ -147,7 +213,7 @@ func (x *graphExec) matchNode(sn *shapeNode, n *node, changes map[int32]work) *m
 	if !compatible(old, n.work) {
 		return &mismatch{whyNot(old, n.work), n, sn.source}
 	}
-	changes[sn.at] = n.work
+	u.work[sn.at] = n.work
 	return nil
 }
 

@@ -40,20 +40,34 @@ func (l userObjects) release() {
 	}
 }
 
-// allObjects returns what a graph and its inner graphs hold.
+// hold retains what a graph and its inner graphs hold. The shape was made from the
+// graph, which has not changed since.
 //
-// Preconditions: d.graphMu must be locked.
-func (g *graph) allObjects() userObjects {
-	all := slices.Clone(g.objects)
-	for _, n := range g.nodes {
+// Preconditions: simulator.graphMu must be locked.
+func (s *shape) hold(g *graph) {
+	s.objects = g.objects.retain()
+	for i, n := range g.nodes {
 		if n.child != nil {
-			all = append(all, n.child.allObjects()...)
+			s.nodes[i].child.hold(n.child)
 		}
-		for _, b := range n.bodies {
-			all = append(all, b.allObjects()...)
+		for b, body := range n.bodies {
+			s.nodes[i].bodies[b].hold(body)
 		}
 	}
-	return all
+}
+
+// allObjects appends what a shape and those inside have to a list.
+func (s *shape) allObjects(list userObjects) userObjects {
+	list = append(list, s.objects...)
+	for i := range s.nodes {
+		if child := s.nodes[i].child; child != nil {
+			list = child.allObjects(list)
+		}
+		for _, b := range s.nodes[i].bodies {
+			list = b.allObjects(list)
+		}
+	}
+	return list
 }
 
 func (d *simulator) CuUserObjectCreate(p uintptr, destroy driver.CUhostFn, count, flags uint32) (driver.CUuserObject, driver.CUresult) {

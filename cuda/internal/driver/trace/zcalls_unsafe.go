@@ -645,6 +645,27 @@ func (d *tracer) CuMemPoolGetAttribute(pool driver.CUmemoryPool, attr driver.CUm
 	return
 }
 
+func (d *tracer) CuDeviceGraphMemTrim(dev driver.CUdevice) (result driver.CUresult) {
+	call := d.begin("cuDeviceGraphMemTrim", []field{{"dev", dev}})
+	result = d.API.CuDeviceGraphMemTrim(dev)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuDeviceGetGraphMemAttribute(dev driver.CUdevice, attr driver.CUgraphMem_attribute) (value uint64, result driver.CUresult) {
+	call := d.begin("cuDeviceGetGraphMemAttribute", []field{{"dev", dev}, {"attr", attr}})
+	value, result = d.API.CuDeviceGetGraphMemAttribute(dev, attr)
+	call.end(result, []field{{"value", value}})
+	return
+}
+
+func (d *tracer) CuDeviceSetGraphMemAttribute(dev driver.CUdevice, attr driver.CUgraphMem_attribute, value uint64) (result driver.CUresult) {
+	call := d.begin("cuDeviceSetGraphMemAttribute", []field{{"dev", dev}, {"attr", attr}, {"value", value}})
+	result = d.API.CuDeviceSetGraphMemAttribute(dev, attr, value)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuMemPoolSetAccess(pool driver.CUmemoryPool, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
 	call := d.begin("cuMemPoolSetAccess", []field{{"pool", pool}, {"desc", desc}})
 	result = d.API.CuMemPoolSetAccess(pool, desc)
@@ -1254,6 +1275,27 @@ func (d *tracer) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.C
 	return
 }
 
+func (d *tracer) CuGraphNodeSetParams(n driver.CUgraphNode, params *driver.CUgraphNodeParams) (result driver.CUresult) {
+	call := d.begin("cuGraphNodeSetParams", []field{{"n", n}, {"params", params}})
+	result = d.API.CuGraphNodeSetParams(n, params)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphEventRecordNodeSetEvent(n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	call := d.begin("cuGraphEventRecordNodeSetEvent", []field{{"n", n}, {"e", e}})
+	result = d.API.CuGraphEventRecordNodeSetEvent(n, e)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphEventWaitNodeSetEvent(n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	call := d.begin("cuGraphEventWaitNodeSetEvent", []field{{"n", n}, {"e", e}})
+	result = d.API.CuGraphEventWaitNodeSetEvent(n, e)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuGraphExternalSemaphoresSignalNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) (result driver.CUresult) {
 	call := d.begin("cuGraphExternalSemaphoresSignalNodeSetParams", []field{{"n", n}, {"params", params}})
 	result = d.API.CuGraphExternalSemaphoresSignalNodeSetParams(n, params)
@@ -1334,6 +1376,27 @@ func (d *tracer) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n driv
 func (d *tracer) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	call := d.begin("cuGraphExecHostNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}})
 	result = d.API.CuGraphExecHostNodeSetParams(x, n, params)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphExecChildGraphNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, child driver.CUgraph) (result driver.CUresult) {
+	call := d.begin("cuGraphExecChildGraphNodeSetParams", []field{{"x", x}, {"n", n}, {"child", child}})
+	result = d.API.CuGraphExecChildGraphNodeSetParams(x, n, child)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphExecEventRecordNodeSetEvent(x driver.CUgraphExec, n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	call := d.begin("cuGraphExecEventRecordNodeSetEvent", []field{{"x", x}, {"n", n}, {"e", e}})
+	result = d.API.CuGraphExecEventRecordNodeSetEvent(x, n, e)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphExecEventWaitNodeSetEvent(x driver.CUgraphExec, n driver.CUgraphNode, e driver.CUevent) (result driver.CUresult) {
+	call := d.begin("cuGraphExecEventWaitNodeSetEvent", []field{{"x", x}, {"n", n}, {"e", e}})
+	result = d.API.CuGraphExecEventWaitNodeSetEvent(x, n, e)
 	call.end(result, []field{})
 	return
 }

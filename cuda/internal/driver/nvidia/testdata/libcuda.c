@@ -258,6 +258,19 @@ EXPORT CUresult cuMemPoolGetAttribute(handle pool, int attr, void *value)
 	return 0;
 }
 
+EXPORT CUresult cuDeviceSetGraphMemAttribute(int dev, int attr, void *value)
+{
+	note("cuDeviceSetGraphMemAttribute %d %d %llu", dev, attr, (unsigned long long)*(uint64_t *)value);
+	return 0;
+}
+
+EXPORT CUresult cuDeviceGetGraphMemAttribute(int dev, int attr, void *value)
+{
+	note("cuDeviceGetGraphMemAttribute %d %d", dev, attr);
+	*(uint64_t *)value = (uint64_t)3 << 32;
+	return 0;
+}
+
 EXPORT CUresult cuPointerGetAttribute(void *data, int attr, CUdeviceptr p)
 {
 	note("cuPointerGetAttribute %d %#llx", attr, (unsigned long long)p);

@@ -407,6 +407,12 @@ EXPORT CUresult cuMemPoolTrimTo(handle a, size_t b)
 	return 0;
 }
 
+EXPORT CUresult cuDeviceGraphMemTrim(int a)
+{
+	note("cuDeviceGraphMemTrim %d", a);
+	return 0;
+}
+
 EXPORT CUresult cuMemcpyAsync(uint64_t a, uint64_t b, size_t c, handle d)
 {
 	note("cuMemcpyAsync %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d));
@@ -608,6 +614,18 @@ EXPORT CUresult cuGraphChildGraphNodeGetGraph(handle a, handle *b)
 	return 0;
 }
 
+EXPORT CUresult cuGraphEventRecordNodeSetEvent(handle a, handle b)
+{
+	note("cuGraphEventRecordNodeSetEvent %llu %llu", NUMBER(a), NUMBER(b));
+	return 0;
+}
+
+EXPORT CUresult cuGraphEventWaitNodeSetEvent(handle a, handle b)
+{
+	note("cuGraphEventWaitNodeSetEvent %llu %llu", NUMBER(a), NUMBER(b));
+	return 0;
+}
+
 EXPORT CUresult cuGraphExecDestroy(handle a)
 {
 	note("cuGraphExecDestroy %llu", NUMBER(a));
@@ -623,6 +641,24 @@ EXPORT CUresult cuGraphLaunch(handle a, handle b)
 EXPORT CUresult cuGraphUpload(handle a, handle b)
 {
 	note("cuGraphUpload %llu %llu", NUMBER(a), NUMBER(b));
+	return 0;
+}
+
+EXPORT CUresult cuGraphExecChildGraphNodeSetParams(handle a, handle b, handle c)
+{
+	note("cuGraphExecChildGraphNodeSetParams %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c));
+	return 0;
+}
+
+EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(handle a, handle b, handle c)
+{
+	note("cuGraphExecEventRecordNodeSetEvent %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c));
+	return 0;
+}
+
+EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(handle a, handle b, handle c)
+{
+	note("cuGraphExecEventWaitNodeSetEvent %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c));
 	return 0;
 }
 
@@ -727,6 +763,9 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuMemPoolTrimTo", (void *)cuMemPoolTrimTo},
 	{"cuMemPoolSetAttribute", (void *)cuMemPoolSetAttribute},
 	{"cuMemPoolGetAttribute", (void *)cuMemPoolGetAttribute},
+	{"cuDeviceGraphMemTrim", (void *)cuDeviceGraphMemTrim},
+	{"cuDeviceGetGraphMemAttribute", (void *)cuDeviceGetGraphMemAttribute},
+	{"cuDeviceSetGraphMemAttribute", (void *)cuDeviceSetGraphMemAttribute},
 	{"cuMemPoolSetAccess", (void *)cuMemPoolSetAccess},
 	{"cuMemPoolGetAccess", (void *)cuMemPoolGetAccess},
 	{"cuMemPoolExportToShareableHandle", (void *)cuMemPoolExportToShareableHandle},
@@ -793,12 +832,17 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuGraphNodeGetType", (void *)cuGraphNodeGetType},
 	{"cuGraphKernelNodeGetParams", (void *)cuGraphKernelNodeGetParams_v2},
 	{"cuGraphChildGraphNodeGetGraph", (void *)cuGraphChildGraphNodeGetGraph},
+	{"cuGraphEventRecordNodeSetEvent", (void *)cuGraphEventRecordNodeSetEvent},
+	{"cuGraphEventWaitNodeSetEvent", (void *)cuGraphEventWaitNodeSetEvent},
 	{"cuGraphInstantiateWithParams", (void *)cuGraphInstantiateWithParams},
 	{"cuGraphExecDestroy", (void *)cuGraphExecDestroy},
 	{"cuGraphLaunch", (void *)cuGraphLaunch},
 	{"cuGraphUpload", (void *)cuGraphUpload},
 	{"cuGraphExecUpdate", (void *)cuGraphExecUpdate_v2},
 	{"cuGraphExecMemcpyNodeSetParams", (void *)cuGraphExecMemcpyNodeSetParams},
+	{"cuGraphExecChildGraphNodeSetParams", (void *)cuGraphExecChildGraphNodeSetParams},
+	{"cuGraphExecEventRecordNodeSetEvent", (void *)cuGraphExecEventRecordNodeSetEvent},
+	{"cuGraphExecEventWaitNodeSetEvent", (void *)cuGraphExecEventWaitNodeSetEvent},
 	{"cuGraphExecExternalSemaphoresWaitNodeSetParams", (void *)cuGraphExecExternalSemaphoresWaitNodeSetParams},
 	{"cuGraphNodeSetEnabled", (void *)cuGraphNodeSetEnabled},
 	{"cuGraphNodeGetEnabled", (void *)cuGraphNodeGetEnabled},

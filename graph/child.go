@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// UpdateChild makes n, a child graph node, embed another graph as it is now, for
+// later instantiations and clones. The view of what it embedded ends. It calls
+// cuGraphNodeSetParams.
+//
+// Errors: an [*cuda.ArgumentError] if n is of another kind, or sub is or has n's
+// graph; as for [Graph.Child]; [cuda.ErrorNotSupported] also if what n embeds has
+// memory, which belongs to executables. On an error n is as it was.
+func (n *Node) UpdateChild(sub *Graph) error {
+	old, err := n.setChild(sub)
+	releaseAll(old)
+	return err
+}
+
+func (n *Node) setChild(sub *Graph) (old []*bundle, err error) {
+	g := n.g
+	defer lockBoth(g.h, sub.h)()
+	if err := n.mayEmbed(sub); err != nil {
+		return nil, err
+	}
+	err = patiently("cuGraphNodeSetParams", func() (bool, error) { return g.h.ctx.TrySetChildGraphNode(n.handle, sub.handle) })
+	if err != nil {
+		return nil, sub.explainRefusal("cuGraphNodeSetParams", "be embedded", err)
+	}
+	child := sub.view(g.h)
+	old = n.child.bundles()
+	n.child.forget()
+	g.pin(old)
+	n.child = child
+	n.version++
+	g.watch.notify(child.bundles(), old)
+	return old, nil
+}
+
+// mayEmbed returns why n cannot embed another graph, or nil.
+//
+// Preconditions: the locks of both graphs are held.
+func (n *Node) mayEmbed(sub *Graph) error {
+	g := n.g
+	if err := g.usable(beChanged); err != nil {
+		return err
+	}
+	if n.removed {
+		return &RemovedError{n.String()}
+	}
+	if n.kind != cuda.ChildGraphNode {
+		return errKind(n.name, n.kind, cuda.ChildGraphNode)
+	}
+	if err := sub.usable("be embedded"); err != nil {
+		return err
+	}
+	if sub.h == g.h {
+		return badValue("graph", "must be another one than that of %v", n)
+	}
+	if g.owner != nil {
+		if err := sub.mayBeInBody(); err != nil {
+			return err
+		}
+	}
+	if n.child.allocates() {
+		return &cuda.Error{Op: "cuGraphNodeSetParams", Result: cuda.ErrorNotSupported,
+			Detail: n.String() + " has memory, whose addresses would no longer be reserved"}
+	}
+	return nil
+}
+
+// UpdateChild gives the nodes inside n the parameters and operands of those of a
+// graph, for later launches; launches under way keep the old ones. The graph needs
+// the same nodes and edges as what n embedded, made in the same order. It calls
+// cuGraphExecChildGraphNodeSetParams.
+//
+// Errors: an [*UpdateError] if the graph differs too much; otherwise as for
+// [ExecNode.UpdateMemcpy]. On an error n is unchanged.
+func (n *ExecNode) UpdateChild(sub *Graph) error {
+	f, err := n.updateChild(sub)
+	if err != nil {
+		return err
+	}
+	f.start()
+	return nil
+}
+
+func (n *ExecNode) updateChild(sub *Graph) (f *retirement, err error) {
+	x := n.x
+	err = n.call(func() error {
+		defer lockBoth(x.h, sub.h)()
+		if err := n.mayBecome(sub); err != nil {
+			return err
+		}
+		// Relaxed: as for an update of the whole executable.
+		x.h.ctx.Driver().Relaxed(func() { err = x.h.ctx.ExecSetChildGraph(x.handle, n.def, sub.handle) })
+		var refused *cuda.Error
+		switch {
+		case errors.As(err, &refused) && refused.Result == cuda.ErrorInvalidValue:
+			return &UpdateError{n.name, "embeds a graph that the driver does not accept for it", refused}
+		case err != nil:
+			return err
+		}
+		f = n.takeChild(sub)
+		return nil
+	})
+	return f, err
+}
+
+// mayBecome returns why what n embeds cannot become another graph, or nil.
+//
+// Preconditions: the locks of both hierarchies are held.
+func (n *ExecNode) mayBecome(sub *Graph) error {
+	if n.kind != cuda.ChildGraphNode {
+		return errKind(n.name, n.kind, cuda.ChildGraphNode)
+	}
+	if n.of.isGone() {
+		return &RemovedError{n.String()}
+	}
+	if err := sub.usable("update an executable"); err != nil {
+		return err
+	}
+	switch {
+	case sub.h.ctx != n.x.h.ctx:
+		return differs(n.name, "the graph and the executable are on different devices")
+	case len(sub.h.memory) > 0 || sub.frees() || n.child.allocates() || n.child.frees():
+		return differs(n.name, "allocates or frees memory, which cannot change")
+	case sub.hasConditional():
+		return differs(n.name, "has conditional nodes, and cannot be embedded")
+	}
+	return compareChild(n.name, n.child, sub)
+}
+
+// takeChild holds what a graph holds in the place of what is inside n.
+//
+// Preconditions: x.gate is shut; the locks of both hierarchies are held; the driver
+// has updated n.
+func (n *ExecNode) takeChild(sub *Graph) *retirement {
+	x := n.x
+	x.mu.Lock()
+	was := x.extra
+	var old []*bundle
+	x.extra = make([]held, 0, len(was))
+	for _, h := range was {
+		if h.in == n {
+			old = append(old, h.b)
+		} else {
+			x.extra = append(x.extra, h)
+		}
+	}
+	x.holdInside(n, sub)
+	n.updated = true
+	x.watch.notify(sub.bundles(), old)
+	x.mu.Unlock()
+	return x.retirement(old, false)
+}

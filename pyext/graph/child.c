@@ -1,0 +1,60 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Other graphs for the nodes that embed one. */
+
+static QUIET int graph_now(GraphObject *self, uint64_t node, GraphObject *child, cudago_status *st) {
+    if (cudago_graph_open(self) || cudago_graph_open(child)) return -1;
+    if (cudago_graph_busy(self) || cudago_graph_busy(child)) return CUDAGO_AGAIN;
+    self->of->removals = 1; /* of what was inside the node */
+    cudagoSetChild(self->id, node, child->id, st);
+    return 0;
+}
+
+/* _update_child(node, graph) */
+PyObject *cudago_graph_set_child(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 2 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
+    GraphObject *child = (GraphObject *)args[1];
+    cudago_status st = {0};
+    int r;
+    do /* each graph may become busy during the wait for the other */
+        r = cudago_graph_ready(self) || cudago_graph_ready(child) ? -1 : graph_now(self, node, child, &st);
+    while (r == CUDAGO_AGAIN);
+    if (r) return NULL;
+    if (st.kind) return cudago_raise(&st), NULL;
+    cudago_drain(); /* what the node held before is dropped, which may run Python */
+    if (CUDAGO_WATCH("embedded", "(OKO)", self, node, child)) return NULL;
+    Py_RETURN_NONE;
+}
+
+typedef struct {
+    uint64_t node;
+    GraphObject *graph;
+    int again;
+} child_update;
+static QUIET void exec_now(ExecObject *self, void *at, cudago_refusal *why) {
+    child_update *u = at;
+    if ((u->again = cudago_graph_busy(u->graph))) return;
+    cudagoUpdateChild(self->x->id, u->node, u->graph->id, &why->st); /* Go finds out if the graph was closed during the wait */
+}
+
+/* _update_child(node, graph) */
+PyObject *cudago_update_child(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    child_update u = {0, NULL, 0};
+    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
+    u.graph = (GraphObject *)args[1];
+    do
+        if (cudago_graph_ready(u.graph) || cudago_update_gate(self, exec_now, &u)) return NULL;
+    while (u.again);
+    cudago_drain_waiting();
+    if (CUDAGO_WATCH("updated_child", "(OKO)", self, u.node, u.graph)) return NULL;
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,60 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Other events for the nodes that record one, or wait for one. */
+
+QUIET int cudago_event_usable(int32_t device, const EventObject *e) {
+    if (cudago_event_now((EventObject *)e)) return -1;
+    if (e->device == device) return 0;
+    return PyErr_Format(PyExc_ValueError, "event is on device %d, the graph on device %d", e->device, device), -1;
+}
+
+static QUIET void set_event(uint64_t id, uint64_t node, EventObject *e, cudago_status *st) {
+    cudago_ref ref;
+    cudago_ref_set(&ref, (PyObject *)e, 0, ROLE_EVENT, REASON_EVENT);
+    cudagoUpdateEvent(id, node, e->id, &ref, st); /* Go finds out if it was closed */
+}
+
+static QUIET int graph_now(GraphObject *self, uint64_t node, EventObject *e, cudago_status *st) {
+    if (cudago_graph_open(self) || cudago_event_usable(self->device, e)) return -1;
+    set_event(self->id, node, e, st);
+    return 0;
+}
+
+/* _update_event(node, event) */
+PyObject *cudago_graph_set_event(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    cudago_status st = {0};
+    if (n != 2 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_expect(args[1], CLS_EVENT, "event") ||
+        cudago_graph_ready(self) || graph_now(self, node, (EventObject *)args[1], &st))
+        return NULL;
+    if (st.kind) return cudago_raise(&st), NULL;
+    cudago_drain();
+    Py_RETURN_NONE;
+}
+
+typedef struct {
+    uint64_t node;
+    EventObject *event;
+} event_update;
+static QUIET void exec_now(ExecObject *self, void *at, cudago_refusal *why) {
+    event_update *u = at;
+    set_event(self->x->id, u->node, u->event, &why->st);
+}
+
+/* _update_event(node, event) */
+PyObject *cudago_update_event(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    event_update u;
+    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_expect(args[1], CLS_EVENT, "event")) return NULL;
+    u.event = (EventObject *)args[1];
+    if (cudago_event_usable(self->device, u.event) || cudago_update_gate(self, exec_now, &u)) return NULL;
+    cudago_drain_waiting();
+    Py_RETURN_NONE;
+}
