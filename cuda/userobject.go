@@ -9,15 +9,15 @@ import "github.com/cudago/cudago/cuda/internal/driver"
 type CaptureHold int
 
 const (
-	// HoldNone: the stream is not capturing. If it was, another thread has ended
-	// that capture, and its graph may be launched.
+	// HoldNone means that the stream is not capturing. If it was, another thread has
+	// ended that capture, and its graph may be launched.
 	HoldNone CaptureHold = iota
-	// HoldNoGraph: the capture was invalidated, and becomes no graph.
+	// HoldNoGraph means that the capture was invalidated, and becomes no graph.
 	HoldNoGraph
-	// HoldGraph: the graph has it.
+	// HoldGraph means that the graph has it.
 	HoldGraph
-	// HoldInDoubt: another thread has ended the capture during the call. Whether
-	// destroy will be called, and when, is not known.
+	// HoldInDoubt means that another thread has ended the capture during the call.
+	// Whether destroy will be called, and when, is not known.
 	HoldInDoubt
 )
 
