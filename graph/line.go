@@ -87,6 +87,7 @@ type Line struct {
 	mu       sync.Mutex
 	exposed  bool    // guarded by mu
 	awaiting bool    // guarded by mu; all work of the context is waited for
+	lacking  uint64  // guarded by mu; up to where a user of the stream could record no mark
 	slots    [2]slot // guarded by mu; of a stream of our own
 	marks    []mark  // guarded by mu; of a shared or exposed stream, oldest first
 	last     string  // guarded by mu; the latest error reported, so that it is reported only once

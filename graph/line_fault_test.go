@@ -96,6 +96,29 @@ func TestOtherErrorsProveNothing(t *testing.T) {
 	require.False(t, l.Pending(pos))
 }
 
+// Work in a stream whose handle others have does not stay pending forever if its
+// mark fails and nobody uses the stream again.
+func TestUnmarkedWorkOfAnExposedStream(t *testing.T) {
+	ctx := open(t)
+	failing.Store(true)
+	s, gate := newStream(t, ctx), newGate(t)
+	l, err := NewLine(s, LineOptions{})
+	require.NoError(t, err)
+	l.Expose()
+	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
+	<-gate.entered
+	pos, ended := l.Advance(), make(chan struct{})
+	ctx.Driver().FailCall("cuEventRecord", 1, cuda.ErrorOutOfMemory)
+	require.ErrorIs(t, l.Mark(), cuda.ErrorOutOfMemory)
+	l.After(pos, func() { close(ended) })
+	steps(t)
+	require.Zero(t, l.marked.Load())
+	require.True(t, l.Pending(pos))
+	gate.open()
+	<-ended
+	require.NoError(t, s.Synchronize())
+}
+
 // unmarked queues work behind which neither an event nor a synchronization can
 // stand, and which ends when the gate is opened.
 func unmarked(t *testing.T) (s *cuda.Stream, l *Line, pos uint64, gate *hostGate) {

@@ -106,12 +106,14 @@ func (l *Line) record(call recorder) (marked bool, err error) {
 
 func (l *Line) recordOwn(call recorder) (bool, error) {
 	sl := l.spare()
+	pos := l.queued.Load() // before the record: see Line
 	if sl == nil {
+		l.lacking = pos
 		return false, nil
 	}
-	pos := l.queued.Load() // before the record: see Line
 	recorded, err := call(l.raw, sl.event)
 	if err != nil {
+		l.lacking = pos
 		sl.live = false // it may no longer mark its old position
 		l.recount()
 		return false, err

@@ -245,12 +245,12 @@ func (l *Line) recordAsReaper() error {
 	}
 	if l.shared || (l.exposed && !closing) {
 		// All that can be done is to check whether the device has failed, the
-		// handle is dead, or the stream has no users left and its last mark
-		// failed: then nobody will mark it.
+		// handle is dead, or a mark has failed: perhaps nobody uses the stream
+		// again, and marks it.
 		switch status, err := l.raw.IsCapturing(); {
 		case isGone(err):
 			l.advanceProven(l.queued.Load())
-		case errors.Is(err, cuda.ErrorInvalidHandle), closing && err == nil && status == cuda.CaptureNone:
+		case errors.Is(err, cuda.ErrorInvalidHandle), (closing || needed <= l.lacking) && err == nil && status == cuda.CaptureNone:
 			l.awaitContext()
 		}
 		return nil

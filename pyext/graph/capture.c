@@ -291,9 +291,13 @@ static orphan *orphans;
 static int discard(cudago_stream *s, uint64_t capture) {
     uint64_t id;
     cudago_status st = {0};
+    cudago_stream_retain(s); /* the end gives up the capture's reference */
     int over = end(s, capture, 1, &id, &st);
     free(st.message); /* nobody will see this capture's error */
     free(st.detail);
+    s->abandoned = over ? 0 : st.code ? st.code
+                                      : CUDAGO_CAPTURE_LEFT;
+    cudago_stream_release(s);
     return over;
 }
 
@@ -310,6 +314,7 @@ void cudago_capture_abandon(GraphObject *self) {
     if (!cudago_callbacks_alive && discard(s, capture)) return;
     orphan *o = malloc(sizeof *o);
     if (!o) return; /* the stream stays in capture: nothing that it may use is freed */
+    if (!s->abandoned) s->abandoned = CUDAGO_CAPTURE_LEFT;
     if (self->mode == CU_STREAM_CAPTURE_MODE_RELAXED) thread = 0;
     *o = (orphan){s, capture, thread, orphans};
     orphans = o;

@@ -136,6 +136,13 @@ static PyObject *stream_exit(StreamObject *self, PyObject *const *args, Py_ssize
     return stream_close(self, NULL);
 }
 
+int cudago_raise_abandoned(const cudago_stream *s) {
+    if (s->abandoned != CUDAGO_CAPTURE_LEFT) return cudago_raise_result("cuStreamEndCapture", s->abandoned);
+    PyErr_SetString(PyExc_ValueError, "the stream is in a capture whose graph is gone, which the thread that began it ends when it "
+                                      "next calls cudago: what is queued now would be lost with it");
+    return -1;
+}
+
 /* A stream that can be waited for, with a reference for the caller. */
 static QUIET cudago_stream *to_wait_for(StreamObject *self, uint64_t *queued) {
     cudago_stream *s = cudago_stream_now(self);

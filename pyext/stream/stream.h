@@ -79,6 +79,7 @@ typedef struct cudago_stream {
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
     int32_t listed;            /* in cudago_streams */
     uint32_t inside;           /* calls in the driver with it that released the GIL: no capture begins meanwhile */
+    int32_t abandoned;         /* its capture is nobody's any more and goes on: see cudago_raise_abandoned. Guarded by the GIL */
     int32_t unmarked;          /* it keeps something, and an event is to be recorded behind that without the GIL */
     _Atomic(cudago_batch *) kept; /* the open batch, or NULL: also while a thread adds to it */
     _Atomic(cudago_cover *) cover; /* of a foreign stream, or NULL: also while a thread records it */
@@ -201,9 +202,12 @@ static inline QUIET int cudago_capture_open(cudago_stream *s, int32_t *r) {
 }
 /* -1 with an exception if the driver does not say: the call could then succeed, and go into a capture that keeps
  * nothing alive. */
+enum { CUDAGO_CAPTURE_LEFT = -1 }; /* as the stream's abandoned: nothing has failed, another thread has to end it */
+int cudago_raise_abandoned(const cudago_stream *s); /* what is queued would be lost with the capture. Returns -1 */
 static inline QUIET int cudago_capturing(cudago_stream *s) {
     int32_t r;
     int open = cudago_capture_open(s, &r);
+    if (open && s->abandoned) return cudago_raise_abandoned(s);
     return r ? cudago_raise_result("cuStreamIsCapturing", r) : open;
 }
 /* For callers that can try again later: also 1 if the driver does not say. */

@@ -162,3 +162,39 @@ def test_a_failed_end_leaves_the_stream_usable(script, driver, raises):
         CUDAGO_SIM="faults=0",
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)  # whose calls can be made to fail
+def test_nothing_goes_into_a_capture_that_cannot_be_ended(script, driver):
+    """What is queued behind the block is an error as long as the driver goes on capturing."""
+    run = script(
+        """
+        import cudago as cu
+        from cudago import _core
+        device = cu.Device()
+        stream = device.create_stream()
+        a = device.allocate(256, stream=stream)
+        for failures in range(1, 8):
+            refused = 0
+            try:
+                with stream.capture():
+                    a.fill(1, stream=stream)
+                    for _ in range(failures):
+                        _core._fail_next("cuStreamEndCapture", 1, 999)
+                    raise LookupError
+            except LookupError:
+                pass
+            while True:
+                try:
+                    a.fill(3, stream=stream)
+                    break
+                except cu.CUDAError as e:
+                    assert e.operation == "cuStreamEndCapture", e
+                    refused += 1
+            assert a.view("uint8").numpy(stream=stream).tolist() == [3] * 256, failures
+        assert refused > 1, refused
+        a.close()
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (run.returncode, run.stderr) == (0, "")
