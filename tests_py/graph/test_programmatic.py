@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import cudago as cu
+from cudago.testing import hold
 
 from .operand import CONFIG, N, numbers
 
@@ -278,8 +279,9 @@ def test_a_kernel_that_never_waits_is_named(driver, graph, plus, a, stream):
         pytest.raises(cu.CheckError, match="never executes griddepcontrol"),
         cu.sim.check("races"),
     ):
-        cu.launch(stream, CONFIG, plus, a, 1)
-        cu.launch(stream, EARLY, forgets, a, 2)
+        with hold(stream):  # if the host saw that the first has ended, that would order them
+            cu.launch(stream, CONFIG, plus, a, 1)
+            cu.launch(stream, EARLY, forgets, a, 2)
         stream.sync()
 
 
