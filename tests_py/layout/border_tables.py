@@ -73,6 +73,7 @@ RAISERS = {
     "cudago_raise_closed_as", "cudago_raise_lost", "cudago_raise_no_stream", "cudago_raise_no_cell",
     "cudago_raise_moved",
     "cudago_raise_expected", "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
+    "cudago_raise_abandoned",
 }  # fmt: skip
 
 # Driver calls that wait for a thread that is stuck in a launch (RATIONALE, "locks and turns"), and
