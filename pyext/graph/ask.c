@@ -69,6 +69,16 @@ PyObject *cudago_graph_node(GraphObject *self, PyObject *number) {
     return row(&a, &st);
 }
 
+/* _made_at(number): the line that made the node, or None */
+PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node, graph = cudago_read_node(number, &node) ? 0 : number_now(self);
+    if (!graph) return NULL;
+    cudago_status st = {0};
+    uint32_t site = cudagoGraphSite(graph, node, &st);
+    return st.kind ? cudago_raise(&st), NULL : cudago_site_text(site);
+}
+
 /* _count(): how many nodes */
 PyObject *cudago_graph_count(GraphObject *self, PyObject *unused) {
     (void)unused;
@@ -252,6 +262,16 @@ PyObject *cudago_exec_edge_data(ExecObject *self, PyObject *unused) {
     cudago_status st = {0};
     cudagoExecEdgeData(id, &a, &st);
     return rows(&a, &st);
+}
+
+/* _made_at(number): as of a graph */
+PyObject *cudago_exec_made_at(ExecObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node, id = cudago_read_node(number, &node) ? 0 : exec_number_now(self);
+    if (!id) return NULL;
+    cudago_status st = {0};
+    uint32_t site = cudagoExecSite(id, node, &st);
+    return st.kind ? cudago_raise(&st), NULL : cudago_site_text(site);
 }
 
 /* _count(): how many nodes */

@@ -100,6 +100,7 @@ typedef struct {
     const cudago_kernel *k;     /* of the record's kernel */
     int32_t after;              /* index of the node that it waits for; -1: none */
     int32_t n_uses;             /* they follow those of the node before it */
+    uint32_t site;              /* the line that made it: cudago_site */
 } cudago_added;
 
 /* What C needs of a graph to add nodes to it, and what it has added: the last of the nodes. Go makes it, and reads the nodes
@@ -281,6 +282,7 @@ QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semapho
 PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_find(GraphObject *self, PyObject *name);
 PyObject *cudago_graph_count(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
@@ -409,6 +411,7 @@ int cudago_replay_type_init(PyObject *module);
 
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_made_at(ExecObject *self, PyObject *number);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
 PyObject *cudago_exec_edges(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_edge_data(ExecObject *self, PyObject *unused);
