@@ -33,7 +33,8 @@ func (g *Graph) Adopt(nodes []*Node, list []Added) []*Node {
 		a, n, b := &list[i], &made[i], &bundles[i]
 		b.operands = a.Operands
 		b.holders.Store(1)
-		n.g, n.handle, n.kind, n.params, n.bundle, n.site = g, a.Handle, a.Kind, a.Params, b, a.Site
+		n.g, n.handle, n.kind, n.params, n.bundle = g, a.Handle, a.Kind, a.Params, b
+		n.SetSite(a.Site)
 		n.name, _ = g.nameFor(a.Kind, "")
 		n.deps = deps[i:i:i]
 		if a.After >= 0 {

@@ -203,7 +203,8 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{g: g, handle: handle, kind: kind, site: o.Site, name: name, deps: deps, params: params, bundle: b}
+	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: deps, params: params, bundle: b}
+	n.SetSite(o.Site)
 	g.commit(n)
 	n.link()
 	g.watch.notify([]*bundle{b}, nil)

@@ -439,7 +439,8 @@ func (c *Capture) nameNodes(g *Graph) {
 			continue
 		}
 		delete(c.recorded, n.handle)
-		n.name, n.params, n.bundle, n.memory, n.site = op.name, op.params, op.bundle, op.memory, op.site
+		n.name, n.params, n.bundle, n.memory = op.name, op.params, op.bundle, op.memory
+		n.SetSite(op.site)
 		if n.child = op.child; n.child != nil {
 			n.child.settle(g.h)
 		}

@@ -149,7 +149,8 @@ func (x *Exec) view() *Graph {
 	}
 	copies := make(map[*Node]*Node, len(x.nodes))
 	for _, e := range x.nodes {
-		c := &Node{g: v, kind: e.kind, site: e.of.site, name: e.name, params: e.params, bundle: e.bundle.retain()}
+		c := &Node{g: v, kind: e.kind, name: e.name, params: e.params, bundle: e.bundle.retain()}
+		c.SetSite(e.Site())
 		if e.child != nil {
 			c.child = e.child.viewOf(e.name+"/", inner)
 		}
@@ -175,7 +176,8 @@ func (g *Graph) viewOf(prefix string, bundles map[string][]*bundle) *Graph {
 	v.embedded = true
 	copies := make(map[*Node]*Node, len(g.all()))
 	for _, n := range g.all() {
-		c := &Node{g: v, kind: n.kind, site: n.site, name: n.name, params: n.params}
+		c := &Node{g: v, kind: n.kind, name: n.name, params: n.params}
+		c.SetSite(n.Site())
 		if path := prefix + n.name; len(bundles[path]) > 0 {
 			c.bundle, bundles[path] = bundles[path][0], bundles[path][1:]
 		}

@@ -39,7 +39,7 @@ func (n *ExecNode) Exec() *Exec { return n.x }
 func (n *ExecNode) Source() *Node { return n.of }
 
 // Site is [Node.Site] of the node that n was made from.
-func (n *ExecNode) Site() uint32 { return n.of.site }
+func (n *ExecNode) Site() uint32 { return n.of.Site() }
 
 // Dependencies returns the sources of the nodes that n waits for: edges of the
 // graph that were added or removed since do not count.

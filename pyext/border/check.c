@@ -57,7 +57,7 @@ PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused) {
 void cudago_note_site_now(void) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *at = cudago_site_text(cudago_site_find());
+    PyObject *at = cudago_site_text(cudago_site_of_call());
     const char *text = at == Py_None ? "" : PyUnicode_AsUTF8AndSize(at, NULL);
     if (text) cudagoNoteSite((char *)text);
     Py_DECREF(at);

@@ -24,7 +24,8 @@ PyObject *cudago_set_package(PyObject *module, PyObject *directory) {
  * is done once for a place in a code object, of which this has only a weak reference. Guarded by the GIL. */
 enum { SEEN = 1024,
        MAX_LINES = 1 << 20 }; /* code that is made as text can have lines without end */
-static const uint32_t OWN = UINT32_MAX; /* ask the frame below */
+static const uint32_t OWN = UINT32_MAX;        /* ask the frame below */
+static const uint32_t LOADED = UINT32_MAX - 1; /* the same; but what a file says was made by no line */
 typedef struct {
     PyObject *code; /* not a reference: it is alive if ref says so */
     PyObject *ref;
@@ -49,7 +50,8 @@ static uint32_t enter_text(PyObject *text) {
 }
 
 static uint32_t line_of(PyFrameObject *frame, PyObject *file) {
-    PyObject *text = PyUnicode_FromFormat("%U:%d", file, PyFrame_GetLineNumber(frame));
+    int number = PyFrame_GetLineNumber(frame);
+    PyObject *text = number > 0 ? PyUnicode_FromFormat("%U:%d", file, number) : NULL;
     uint32_t line = text ? enter_text(text) : 0;
     Py_XDECREF(text);
     return line;
@@ -62,20 +64,16 @@ static int ends_with(PyObject *file, const char *end) {
     return ends;
 }
 
-/* A block of ours that is a generator is called by contextlib. What a file says was made by no line. */
-static uint32_t classify(PyFrameObject *frame, PyObject *code) {
-    PyObject *file = PyObject_GetAttrString(code, "co_filename");
-    if (!file) return 0;
-    int own = package && PyUnicode_Tailmatch(file, package, 0, PY_SSIZE_T_MAX, -1) == 1;
-    uint32_t line = own && ends_with(file, "/_graph_file/load.py")  ? 0
-                    : own || ends_with(file, "/contextlib.py") ? OWN
-                                                               : line_of(frame, file);
-    Py_DECREF(file);
-    return line;
+static uint32_t classify(PyFrameObject *frame, PyObject *file) {
+    if (ends_with(file, "/contextlib.py")) return OWN; /* it calls our generators */
+    if (!package || PyUnicode_Tailmatch(file, package, 0, PY_SSIZE_T_MAX, -1) != 1) return line_of(frame, file);
+    return ends_with(file, "/_graph_file/load.py") ? LOADED : OWN;
 }
 
 static uint32_t look(PyFrameObject *frame, PyObject *code, long at, call_site *s) {
-    uint32_t line = classify(frame, code);
+    PyObject *file = PyObject_GetAttrString(code, "co_filename");
+    uint32_t line = file ? classify(frame, file) : 0;
+    Py_XDECREF(file);
     PyObject *ref = PyErr_Occurred() ? NULL : PyWeakref_NewRef(code, NULL);
     if (!ref) return line;
     Py_XDECREF(s->ref);
@@ -102,36 +100,37 @@ static uint32_t of_frame(PyFrameObject *frame) {
     return line;
 }
 
-static uint32_t of_frames(PyFrameObject *top) {
+static uint32_t of_frames(PyFrameObject *top, uint32_t through) {
     uint32_t line = of_frame(top);
-    if (line != OWN) return line;
+    if (line < through) return line < LOADED ? line : 0;
     static PyObject *name;
     if (!name && !(name = PyUnicode_InternFromString("f_back"))) return 0;
     PyObject *frame = PyObject_GetAttr((PyObject *)top, name);
-    while (frame && frame != Py_None && (line = of_frame((PyFrameObject *)frame)) == OWN) {
+    while (frame && frame != Py_None && (line = of_frame((PyFrameObject *)frame)) >= through) {
         PyObject *below = PyObject_GetAttr(frame, name);
         Py_DECREF(frame);
         frame = below;
     }
     Py_XDECREF(frame);
-    return line == OWN ? 0 : line;
+    return line < LOADED ? line : 0;
 }
 
 /* Python 3.11 may collect garbage wherever an object is made, and frames become objects here. Later ones do that between
  * two instructions of Python's only. */
-static uint32_t of_caller(void) {
+static uint32_t of_caller(uint32_t through) {
     int on = Py_Version < 0x030C0000 && PyGC_Disable();
     PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
-    uint32_t line = frame ? of_frames(frame) : 0;
+    uint32_t line = frame ? of_frames(frame, through) : 0;
     if (PyErr_Occurred()) PyErr_Clear(), line = 0;
     if (on) PyGC_Enable();
     return line;
 }
 
 QUIET uint32_t cudago_site_find(void) {
-    uint32_t line = of_caller();
+    uint32_t line = of_caller(OWN);
     return line;
 }
+uint32_t cudago_site_of_call(void) { return of_caller(LOADED); }
 
 PyObject *cudago_site_text(uint32_t line) {
     PyObject *text = line && texts ? PyList_GetItem(texts, (Py_ssize_t)line - 1) : NULL;

@@ -79,6 +79,23 @@ PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number) {
     return st.kind ? cudago_raise(&st), NULL : cudago_site_text(site);
 }
 
+static QUIET int set_made_at_now(GraphObject *self, uint64_t node, GraphObject *other, uint64_t of) {
+    if (cudago_graph_open(self) || cudago_graph_open(other)) return -1;
+    cudago_status st = {0};
+    cudagoGraphSetSite(self->id, node, other->id, of, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+/* _set_made_at(number, graph, of): that of another graph's node, of which this one is a copy */
+PyObject *cudago_graph_set_made_at(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node, of;
+    if (n != 3 || cudago_expect(args[1], CLS_GRAPH, "graph") || cudago_read_node(args[0], &node) || cudago_read_node(args[2], &of) ||
+        set_made_at_now(self, node, (GraphObject *)args[1], of))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* _count(): how many nodes */
 PyObject *cudago_graph_count(GraphObject *self, PyObject *unused) {
     (void)unused;

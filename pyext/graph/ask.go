@@ -85,6 +85,23 @@ func cudagoGraphSite(id, node C.uint64_t, st *C.cudago_status) (site C.uint32_t)
 	return site
 }
 
+// cudagoGraphSetSite makes a node have the line of another.
+//
+//export cudagoGraphSetSite
+func cudagoGraphSetSite(id, node, other, of C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		n, err := nodeOf(id, node)
+		if err != nil {
+			return err
+		}
+		from, err := nodeOf(other, of)
+		if err == nil {
+			n.SetSite(from.Site())
+		}
+		return err
+	})
+}
+
 // cudagoExecSite is cudagoGraphSite for an executable.
 //
 //export cudagoExecSite

@@ -283,6 +283,7 @@ PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_set_made_at(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_find(GraphObject *self, PyObject *name);
 PyObject *cudago_graph_count(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);

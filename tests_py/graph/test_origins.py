@@ -119,11 +119,13 @@ def test_a_graph_that_is_launched_into_a_capture(graph, stream, a):
             assert node.params.graph["fill"].made_at == inner.made_at
 
 
-def test_nodes_of_a_capture_in_a_graph(graph, stream, a):
+def test_nodes_of_a_capture_in_a_graph(graph, stream, a, b):
     with graph.capture(stream) as nodes:
-        line = here()
         a.fill(1, stream=stream)
-    assert [node.made_at for node in nodes] == [above(line)]
+        lines = [here()]
+        a.copy_from(b, stream=stream)
+        lines.append(here())
+    assert [node.made_at for node in nodes] == [above(line) for line in lines]
 
 
 def test_copies_have_the_same_line(device, graph, a, kernels):
@@ -166,7 +168,8 @@ def test_off(graph, stream, a, kernels):
 
 
 def test_the_line_is_in_the_function_of_another_file(graph, a, kernels):
-    file = ran_as("/other/file.py", "\n\ndef add(g, k, a):\n    return g.launch(CONFIG, k, a, 1, N)")
+    source = "\n\ndef add(g, k, a):\n    return g.launch(CONFIG, k, a, 1, N)"
+    file = ran_as("/other/file.py", source)
     assert file.add(graph, kernels["add"], a).made_at == "/other/file.py:4"
     assert file.add(graph, kernels["add"], a).made_at == "/other/file.py:4"
 
