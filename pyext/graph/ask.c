@@ -69,33 +69,6 @@ PyObject *cudago_graph_node(GraphObject *self, PyObject *number) {
     return row(&a, &st);
 }
 
-/* _made_at(number): the line that made the node, or None */
-PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node, graph = cudago_read_node(number, &node) ? 0 : number_now(self);
-    if (!graph) return NULL;
-    cudago_status st = {0};
-    uint32_t site = cudagoGraphSite(graph, node, &st);
-    return st.kind ? cudago_raise(&st), NULL : cudago_site_text(site);
-}
-
-static QUIET int set_made_at_now(GraphObject *self, uint64_t node, GraphObject *other, uint64_t of) {
-    if (cudago_graph_open(self) || cudago_graph_open(other)) return -1;
-    cudago_status st = {0};
-    cudagoGraphSetSite(self->id, node, other->id, of, &st);
-    return st.kind ? cudago_raise(&st) : 0;
-}
-
-/* _set_made_at(number, graph, of): that of another graph's node, of which this one is a copy */
-PyObject *cudago_graph_set_made_at(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node, of;
-    if (n != 3 || cudago_expect(args[1], CLS_GRAPH, "graph") || cudago_read_node(args[0], &node) || cudago_read_node(args[2], &of) ||
-        set_made_at_now(self, node, (GraphObject *)args[1], of))
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 /* _count(): how many nodes */
 PyObject *cudago_graph_count(GraphObject *self, PyObject *unused) {
     (void)unused;
@@ -279,16 +252,6 @@ PyObject *cudago_exec_edge_data(ExecObject *self, PyObject *unused) {
     cudago_status st = {0};
     cudagoExecEdgeData(id, &a, &st);
     return rows(&a, &st);
-}
-
-/* _made_at(number): as of a graph */
-PyObject *cudago_exec_made_at(ExecObject *self, PyObject *number) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node, id = cudago_read_node(number, &node) ? 0 : exec_number_now(self);
-    if (!id) return NULL;
-    cudago_status st = {0};
-    uint32_t site = cudagoExecSite(id, node, &st);
-    return st.kind ? cudago_raise(&st), NULL : cudago_site_text(site);
 }
 
 /* _count(): how many nodes */

@@ -71,54 +71,6 @@ func cudagoGraphNode(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_stat
 	})
 }
 
-// cudagoGraphSite returns the line that made a node, or 0.
-//
-//export cudagoGraphSite
-func cudagoGraphSite(id, node C.uint64_t, st *C.cudago_status) (site C.uint32_t) {
-	guard(st, func() error {
-		n, err := nodeOf(id, node)
-		if err == nil {
-			site = C.uint32_t(n.Site())
-		}
-		return err
-	})
-	return site
-}
-
-// cudagoGraphSetSite makes a node have the line of another.
-//
-//export cudagoGraphSetSite
-func cudagoGraphSetSite(id, node, other, of C.uint64_t, st *C.cudago_status) {
-	guard(st, func() error {
-		n, err := nodeOf(id, node)
-		if err != nil {
-			return err
-		}
-		from, err := nodeOf(other, of)
-		if err == nil {
-			n.SetSite(from.Site())
-		}
-		return err
-	})
-}
-
-// cudagoExecSite is cudagoGraphSite for an executable.
-//
-//export cudagoExecSite
-func cudagoExecSite(id, node C.uint64_t, st *C.cudago_status) (site C.uint32_t) {
-	guard(st, func() error {
-		x, err := execs.Unsettled(uint64(id))
-		if err != nil {
-			return err
-		}
-		if n := x.node(uint64(node)); n != nil {
-			site = C.uint32_t(n.Site())
-		}
-		return nil
-	})
-	return site
-}
-
 //export cudagoGraphCheck
 func cudagoGraphCheck(id, node C.uint64_t, st *C.cudago_status) {
 	guard(st, func() error {

@@ -278,12 +278,14 @@ int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g); /* 
 QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *g); /* -1 with an exception */
 QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st); /* that is usable */
 
+/* made_at.c: methods of Graph */
+PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_set_made_at(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
 /* ask.c: methods of Graph */
 PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
-PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number);
-PyObject *cudago_graph_set_made_at(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_find(GraphObject *self, PyObject *name);
 PyObject *cudago_graph_count(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
@@ -410,9 +412,9 @@ PyObject *cudago_replay_new(PyObject *module, PyObject *args);
 PyObject *cudago_tick(PyObject *module, PyObject *unused);
 int cudago_replay_type_init(PyObject *module);
 
+PyObject *cudago_exec_made_at(ExecObject *self, PyObject *number); /* made_at.c */
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
-PyObject *cudago_exec_made_at(ExecObject *self, PyObject *number);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
 PyObject *cudago_exec_edges(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_edge_data(ExecObject *self, PyObject *unused);

@@ -19,14 +19,6 @@ import (
 	"github.com/cudago/cudago/pyext/stream"
 )
 
-// site returns the line of the program that is calling. It needs the GIL.
-func site() uint32 {
-	if C.cudago_sites_on == 0 {
-		return 0
-	}
-	return uint32(C.cudago_site_find())
-}
-
 // add adds a node with the operands that C passes in, which it takes over even
 // if it fails.
 func add(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, list []graph.Operand,

@@ -63,7 +63,7 @@ GO_QUIET = {
     "cudagoUpdateMemOp",
     "cudagoCaptureSemaphore", "cudagoGraphSemaphore", "cudagoUpdateSemaphore",
     "cudagoSetChild", "cudagoUpdateChild", "cudagoUpdateEvent",
-    "cudagoGraphExport", "cudagoGraphSetSite",
+    "cudagoGraphExport", "cudagoGraphSite", "cudagoGraphSetSite", "cudagoExecSite",
     "cudagoExecOwn", "cudagoExecRetire", "cudagoExecEnable",
 }  # fmt: skip
 
