@@ -15,6 +15,7 @@ type Added struct {
 	// Params are those that [Node.Params] returns.
 	Params   any
 	Operands []Operand
+	Site     uint32 // see [Node.Site]
 }
 
 // Adopt enters nodes that the caller has added to g.Handle by calls of its own,
@@ -33,6 +34,7 @@ func (g *Graph) Adopt(nodes []*Node, list []Added) []*Node {
 		b.operands = a.Operands
 		b.holders.Store(1)
 		n.g, n.handle, n.kind, n.params, n.bundle = g, a.Handle, a.Kind, a.Params, b
+		n.SetSite(a.Site)
 		n.name, _ = g.nameFor(a.Kind, "")
 		n.deps = deps[i:i:i]
 		if a.After >= 0 {

@@ -20,6 +20,8 @@ type NodeOptions struct {
 	// Operands belong to the graph from the call on; if it fails they are
 	// released.
 	Operands []Operand
+	// Site is what [Node.Site] returns.
+	Site uint32
 }
 
 // Memcpy adds a node that copies. Host memory is read again at each launch. It
@@ -202,6 +204,7 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 		return nil, err
 	}
 	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: deps, params: params, bundle: b}
+	n.SetSite(o.Site)
 	g.commit(n)
 	n.link()
 	g.watch.notify([]*bundle{b}, nil)

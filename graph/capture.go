@@ -49,6 +49,7 @@ type recordedOp struct {
 	bundle *bundle
 	memory *allocation // of an alloc node
 	child  *Graph      // of a child graph node; of no hierarchy yet
+	site   uint32
 }
 
 // Begin starts a capture in s. It calls cuStreamBeginCapture, and nothing after
@@ -144,6 +145,8 @@ type Operation struct {
 	// Operands belong to the capture from the call on; if it fails they are
 	// released.
 	Operands []Operand
+	// Site is what [Node.Site] returns.
+	Site uint32
 
 	memory *allocation // of an alloc node
 }
@@ -215,7 +218,7 @@ func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call fu
 		c.loose = append(c.loose, b)
 		return 0, nil
 	}
-	c.recorded[node] = &recordedOp{name: op.Name, params: op.Params, bundle: b, memory: op.memory}
+	c.recorded[node] = &recordedOp{name: op.Name, params: op.Params, bundle: b, memory: op.memory, site: op.Site}
 	c.noteUses(s, node, b)
 	if op.Name != "" {
 		c.names[op.Name] = true
@@ -437,6 +440,7 @@ func (c *Capture) nameNodes(g *Graph) {
 		}
 		delete(c.recorded, n.handle)
 		n.name, n.params, n.bundle, n.memory = op.name, op.params, op.bundle, op.memory
+		n.SetSite(op.site)
 		if n.child = op.child; n.child != nil {
 			n.child.settle(g.h)
 		}

@@ -126,9 +126,9 @@ func TestCapturedFreeThatComesTooEarly(t *testing.T) {
 	require.NoError(t, fillIn(c, fork, m, ""))
 	drv := ctx.Driver()
 	drv.FailCall("cuMemFreeAsync", 1, cuda.ErrorOutOfMemory)
-	require.ErrorIs(t, c.Free(m, nil, nil), cuda.ErrorOutOfMemory)
+	require.ErrorIs(t, c.Free(m, nil, nil, 0), cuda.ErrorOutOfMemory)
 	drv.FailCall("cuGraphAddDependencies", 1, cuda.ErrorOutOfMemory)
-	require.NoError(t, c.Free(m, nil, nil))
+	require.NoError(t, c.Free(m, nil, nil, 0))
 	require.NoError(t, fork.Record(joined))
 	require.NoError(t, s.Wait(joined))
 	_, err := c.End()
@@ -147,7 +147,7 @@ func TestCapturedAllocationThatFails(t *testing.T) {
 	c := begin(t, s, Options{})
 	for _, call := range []string{"cuStreamGetCaptureInfo", "cuMemAllocFromPoolAsync"} {
 		ctx.Driver().FailCall(call, 1, cuda.ErrorOutOfMemory)
-		_, err = c.Alloc(s, 8, nil, func() (uint64, error) { return mr.AllocateNode(8, s) })
+		_, err = c.Alloc(s, 8, 7, nil, func() (uint64, error) { return mr.AllocateNode(8, s) })
 		require.ErrorIs(t, err, cuda.ErrorOutOfMemory)
 	}
 	g, err := c.End()

@@ -142,16 +142,16 @@ func (c *Capture) noteUses(s *cuda.Stream, n cuda.NodeHandle, b *bundle) {
 
 // Alloc runs call, which allocates size bytes by one driver call on s, and makes
 // the memory the captured graph's: a node allocates it at each launch, always at
-// the same address, as one of [Graph.Alloc] does. onEnd, if not nil, is called
+// the same address, as one of [Graph.Alloc] does. site is the node's [Node.Site]. onEnd, if not nil, is called
 // once when the capture has ended, unless the memory was released before: with
 // locks held, so it must not call back, nor wait.
 //
 // Lifetime: the caller must Release the memory.
-func (c *Capture) Alloc(s *cuda.Stream, size uint64, onEnd func(isGraph bool), call func() (ptr uint64, err error)) (*CapturedMemory, error) {
+func (c *Capture) Alloc(s *cuda.Stream, size uint64, site uint32, onEnd func(isGraph bool), call func() (ptr uint64, err error)) (*CapturedMemory, error) {
 	m := &CapturedMemory{size: size, c: c, stream: s, onEnd: onEnd, last: make(map[streamID]cuda.NodeHandle)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	op := Operation{memory: &m.allocation}
+	op := Operation{memory: &m.allocation, Site: site}
 	_, err := c.recordLocked(s, &op, nil, func() (err error) {
 		m.allocation.ptr, err = call()
 		op.Params = AllocParams{m.Ptr(), size, s.Context().Device().Ordinal(), UnknownPeers}
@@ -170,16 +170,16 @@ func (c *Capture) Alloc(s *cuda.Stream, size uint64, onEnd func(isGraph bool), c
 // cuMemFreeAsync, and cuGraphAddDependencies for uses in other streams.
 //
 // Errors: [cuda.ErrClosed] if it was freed before; otherwise an [*cuda.Error].
-func (c *Capture) Free(m *CapturedMemory, s *cuda.Stream, operands []Operand) error {
+func (c *Capture) Free(m *CapturedMemory, s *cuda.Stream, operands []Operand, site uint32) error {
 	b := newBundle(operands)
-	err := c.free(m, s, b)
+	err := c.free(m, s, b, site)
 	if err != nil {
 		b.release()
 	}
 	return err
 }
 
-func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle) error {
+func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle, site uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := m.usable(c); err != nil {
@@ -194,7 +194,7 @@ func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle) error {
 		}
 	}
 	var before []cuda.NodeHandle
-	n, err := c.recordLocked(s, &Operation{Params: FreeParams{m.Ptr()}}, b, func() error {
+	n, err := c.recordLocked(s, &Operation{Params: FreeParams{m.Ptr()}, Site: site}, b, func() error {
 		info, err := s.CaptureInfo()
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ func allocIn(t testing.TB, c *Capture, s *cuda.Stream, ends *[]bool) *CapturedMe
 	t.Helper()
 	mr, err := s.Context().Device().DefaultMemoryResource()
 	require.NoError(t, err)
-	m, err := c.Alloc(s, 8, func(isGraph bool) { *ends = append(*ends, isGraph) }, func() (uint64, error) {
+	m, err := c.Alloc(s, 8, 7, func(isGraph bool) { *ends = append(*ends, isGraph) }, func() (uint64, error) {
 		return mr.AllocateNode(8, s)
 	})
 	require.NoError(t, err)
@@ -42,8 +42,8 @@ func TestCapturedMemory(t *testing.T) {
 	require.NoError(t, fillIn(c, s, m, "fill"))
 	p := cuda.MemcpyParams{Dst: b[0].Ptr(), Src: m.Ptr(), Size: 8}
 	require.NoError(t, c.Record(s, Operation{Params: p}, func() error { return cuda.Memcpy(p.Dst, p.Src, p.Size, s) }))
-	require.NoError(t, c.Free(m, nil, nil))
-	require.ErrorIs(t, c.Free(m, nil, nil), cuda.ErrClosed)
+	require.NoError(t, c.Free(m, nil, nil, 0))
+	require.ErrorIs(t, c.Free(m, nil, nil, 0), cuda.ErrClosed)
 	require.ErrorIs(t, fillIn(c, s, m, ""), cuda.ErrClosed)
 	require.Empty(t, ends)
 	g, err := c.End()
@@ -133,7 +133,7 @@ func TestCapturedMemoryOfNoGraph(t *testing.T) {
 	g := newTestGraph(t, ctx, Options{})
 	_, err = g.Memset(cuda.MemsetParams{Dst: m.Ptr(), ElementSize: 1, Count: 8}, NodeOptions{Operands: []Operand{{Memory: m}}})
 	require.ErrorIs(t, err, cuda.ErrClosed)
-	require.ErrorIs(t, c.Free(m, nil, nil), cuda.ErrClosed)
+	require.ErrorIs(t, c.Free(m, nil, nil, 0), cuda.ErrClosed)
 	m.Release()
 }
 
@@ -149,7 +149,7 @@ func TestCapturedFreeComesAfterAllUses(t *testing.T) {
 	require.NoError(t, fork.Wait(forked))
 	require.NoError(t, fillIn(c, fork, m, "there"))
 	require.NoError(t, fillIn(c, s, m, "here"))
-	require.NoError(t, c.Free(m, nil, nil))
+	require.NoError(t, c.Free(m, nil, nil, 0))
 	require.NoError(t, fork.Record(joined))
 	require.NoError(t, s.Wait(joined))
 	g, err := c.End()
@@ -202,10 +202,10 @@ func TestCapturedMemoryOfAStreamThatWasJoined(t *testing.T) {
 	var ends []bool
 	m, early := allocIn(t, c, other, &ends), allocIn(t, c, other, &ends)
 	require.NoError(t, fillIn(c, other, m, "fill"))
-	require.NoError(t, c.Free(early, nil, nil), "in the stream of its allocation")
+	require.NoError(t, c.Free(early, nil, nil, 0), "in the stream of its allocation")
 	wait(t, s, other)
 	require.NoError(t, fillIn(c, s, m, "again"))
-	require.NoError(t, c.Free(m, nil, nil), "in the stream of the capture")
+	require.NoError(t, c.Free(m, nil, nil, 0), "in the stream of the capture")
 	g, err := c.End()
 	require.NoError(t, err)
 	require.Contains(t, g.Node("free_0").Dependencies(), g.Node("fill"))

@@ -108,6 +108,7 @@ func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, err
 			return err
 		}
 		c := &Node{g: g, handle: handle, kind: n.kind, name: n.name, params: n.params, bundle: n.bundle.retain()}
+		c.SetSite(n.Site())
 		if n.child != nil {
 			c.child = n.child.view(g.h)
 		}

@@ -13,7 +13,7 @@ import (
 
 // Capture adds a node to the capture that s is in, which runs g as it is now:
 // later changes of g do not affect it. The captured graph holds the operands
-// itself. c is what [CaptureOf] returns for s. It calls cuGraphAddChildGraphNode
+// itself. c is what [CaptureOf] returns for s, and site is the node's [Node.Site]. It calls cuGraphAddChildGraphNode
 // and cuStreamUpdateCaptureDependencies.
 //
 // Lifetime: if c is nil another library has begun the capture, and does not know
@@ -21,14 +21,14 @@ import (
 // to release once that capture's graph is gone; nil if there is no node.
 //
 // Errors: as for [Graph.Child].
-func (g *Graph) Capture(c *Capture, s *cuda.Stream) (left Retainer, err error) {
+func (g *Graph) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer, err error) {
 	defer c.lock()()
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if err := g.usable("be embedded"); err != nil {
 		return nil, err
 	}
-	left, err = c.embed(s, g.h.handle, func() *Graph { return g.view(nil) })
+	left, err = c.embed(s, g.h.handle, site, func() *Graph { return g.view(nil) })
 	return left, g.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
 }
 
@@ -38,7 +38,7 @@ func (g *Graph) Capture(c *Capture, s *cuda.Stream) (left Retainer, err error) {
 //
 // Errors: also a [*ChangedError], if that graph does something else by now, or x
 // does.
-func (x *Exec) Capture(c *Capture, s *cuda.Stream) (left Retainer, err error) {
+func (x *Exec) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer, err error) {
 	defer c.lock()()
 	x.gate.enter()
 	defer x.gate.leave()
@@ -52,7 +52,7 @@ func (x *Exec) Capture(c *Capture, s *cuda.Stream) (left Retainer, err error) {
 	if why := x.changed(); why != "" {
 		return nil, &ChangedError{why}
 	}
-	left, err = c.embed(s, x.h.handle, x.view)
+	left, err = c.embed(s, x.h.handle, site, x.view)
 	return left, x.source.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
 }
 
@@ -101,7 +101,7 @@ func (c *Capture) lock() (unlock func()) {
 // nil.
 //
 // Preconditions: c.mu is held, unless c is nil; so is the lock of the graph.
-func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, view func() *Graph) (left Retainer, err error) {
+func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, site uint32, view func() *Graph) (left Retainer, err error) {
 	if c != nil && c.ended {
 		return nil, &cuda.ClosedError{What: "capture"}
 	}
@@ -123,7 +123,7 @@ func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, view func() *Graph
 	}
 	c.noteStream(s)
 	c.holdGreenContext(s)
-	c.recorded[n] = &recordedOp{child: v}
+	c.recorded[n] = &recordedOp{child: v, site: site}
 	// While it is captured no node can be removed: what nothing waits for must not
 	// become a graph.
 	c.spoiled = errors.Join(c.spoiled, err)
@@ -150,6 +150,7 @@ func (x *Exec) view() *Graph {
 	copies := make(map[*Node]*Node, len(x.nodes))
 	for _, e := range x.nodes {
 		c := &Node{g: v, kind: e.kind, name: e.name, params: e.params, bundle: e.bundle.retain()}
+		c.SetSite(e.Site())
 		if e.child != nil {
 			c.child = e.child.viewOf(e.name+"/", inner)
 		}
@@ -176,6 +177,7 @@ func (g *Graph) viewOf(prefix string, bundles map[string][]*bundle) *Graph {
 	copies := make(map[*Node]*Node, len(g.all()))
 	for _, n := range g.all() {
 		c := &Node{g: v, kind: n.kind, name: n.name, params: n.params}
+		c.SetSite(n.Site())
 		if path := prefix + n.name; len(bundles[path]) > 0 {
 			c.bundle, bundles[path] = bundles[path][0], bundles[path][1:]
 		}

@@ -36,9 +36,9 @@ func nested(t testing.TB, ctx *cuda.Context, ran *[]string, k []*token) *Graph {
 
 // embedIn embeds a graph or an executable in a capture of ours.
 func embedIn(e interface {
-	Capture(*Capture, *cuda.Stream) (Retainer, error)
+	Capture(*Capture, *cuda.Stream, uint32) (Retainer, error)
 }, c *Capture, s *cuda.Stream) error {
-	left, err := e.Capture(c, s)
+	left, err := e.Capture(c, s, 7)
 	if left != nil {
 		panic("BUG: the capture has left operands")
 	}
@@ -160,9 +160,9 @@ func TestEmbeddingInACaptureThatIsNotOurs(t *testing.T) {
 	g := nested(t, ctx, &ran, k)
 	x := instantiate(t, g, ExecOptions{})
 	require.NoError(t, s.BeginCapture(cuda.CaptureRelaxed))
-	left, err := x.Capture(nil, s)
+	left, err := x.Capture(nil, s, 0)
 	require.NoError(t, err)
-	also, err := g.Capture(nil, s)
+	also, err := g.Capture(nil, s, 0)
 	require.NoError(t, err)
 	require.NoError(t, g.Close())
 	require.NoError(t, x.Close())

@@ -38,6 +38,9 @@ func (n *ExecNode) Exec() *Exec { return n.x }
 // Source returns the node that n was made from.
 func (n *ExecNode) Source() *Node { return n.of }
 
+// Site is [Node.Site] of the node that n was made from.
+func (n *ExecNode) Site() uint32 { return n.of.Site() }
+
 // Dependencies returns the sources of the nodes that n waits for: edges of the
 // graph that were added or removed since do not count.
 func (n *ExecNode) Dependencies() []*Node { return append([]*Node(nil), n.deps...) }

@@ -5,6 +5,7 @@ package graph
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -16,6 +17,7 @@ type Node struct {
 	index  int             // immutable; how many nodes its graph made before
 	handle cuda.NodeHandle // immutable; zero in an embedded graph
 	kind   cuda.NodeType   // immutable
+	site   atomic.Uint32   // where it was made: see Site
 	name   string          // immutable
 	bodies []*Graph        // immutable; of a conditional node
 	memory *allocation     // immutable; of an alloc node
@@ -46,6 +48,13 @@ func (n *Node) Name() string { return n.name }
 
 // Kind returns the kind of operation.
 func (n *Node) Kind() cuda.NodeType { return n.kind }
+
+// Site returns the number that the caller gave of the place that made n, or 0.
+// Copies of n have it too.
+func (n *Node) Site() uint32 { return n.site.Load() }
+
+// SetSite says that n is a copy of what was made somewhere else.
+func (n *Node) SetSite(site uint32) { n.site.Store(site) }
 
 // Handle returns the CUgraphNode, or zero for a node of an embedded graph.
 func (n *Node) Handle() cuda.NodeHandle { return n.handle }

@@ -275,6 +275,17 @@ static inline void cudago_host_access(uint64_t address, uint64_t size) {
     if (cudago_checking && size) cudago_host_access_now(address, size);
 }
 
+/* --- lines of the program: site.c --------------------------------------------------------------------------------- */
+
+/* The line of the program that makes something, as a number; 0 if it is not known, or a file says what is made. It keeps
+ * neither frame nor code, and needs the GIL. */
+QUIET uint32_t cudago_site_find(void);
+uint32_t cudago_site_of_call(void); /* the line that is calling, whatever for */
+extern int cudago_sites_on; /* is the line noted of what is made? */
+static inline QUIET uint32_t cudago_site(void) { return cudago_sites_on ? cudago_site_find() : 0; }
+PyObject *cudago_site_text(uint32_t line); /* "file:line", a new reference; None for 0 */
+PyObject *cudago_record_sites(PyObject *module, PyObject *on);
+
 /* --- what room.c adds to the module, and what Go calls ------------------------------------------------------------ */
 
 PyObject *cudago_set_checks(PyObject *module, PyObject *names);

@@ -51,46 +51,16 @@ PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* The directory of the package's own files. */
-static PyObject *package;
-
-PyObject *cudago_set_package(PyObject *module, PyObject *directory) {
-    (void)module;
-    PyObject *was = package;
-    package = NEW_REF(directory);
-    Py_XDECREF(was);
-    Py_RETURN_NONE;
-}
-
-/* FILE:LINE of the program: the nearest frame that is not the package's own; "" if there is none. */
-static PyObject *site(void) {
-    PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
-    for (Py_XINCREF(frame); frame && frame != Py_None;) {
-        PyObject *code = (PyObject *)PyFrame_GetCode((PyFrameObject *)frame);
-        PyObject *file = PyObject_GetAttrString(code, "co_filename"), *r = NULL;
-        Py_DECREF(code);
-        if (file && package && PyUnicode_Tailmatch(file, package, 0, PY_SSIZE_T_MAX, -1) == 0)
-            r = PyUnicode_FromFormat("%U:%d", file, PyFrame_GetLineNumber((PyFrameObject *)frame));
-        Py_XDECREF(file);
-        PyObject *below = r ? NULL : PyObject_GetAttrString(frame, "f_back");
-        Py_DECREF(frame);
-        if (r) return r;
-        frame = below;
-    }
-    Py_XDECREF(frame);
-    return PyUnicode_FromString("");
-}
-
 /* Tells the driver which line of the program is calling. It must run no Python code, in which a signal handler could
  * raise an exception that no caller would receive. A pending exception is preserved, and any raised here is
  * discarded. */
 void cudago_note_site_now(void) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *at = site();
-    const char *text = at ? PyUnicode_AsUTF8AndSize(at, NULL) : NULL;
+    PyObject *at = cudago_site_text(cudago_site_of_call());
+    const char *text = at == Py_None ? "" : PyUnicode_AsUTF8AndSize(at, NULL);
     if (text) cudagoNoteSite((char *)text);
-    Py_XDECREF(at);
+    Py_DECREF(at);
     PyErr_Restore(type, value, trace);
 }
 

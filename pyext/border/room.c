@@ -13,6 +13,7 @@ static PyMethodDef functions[] = {
     {"_is_open", cudago_is_open, METH_NOARGS, NULL},
     {"_set_checks", cudago_set_checks, METH_O, NULL},
     {"_set_package", cudago_set_package, METH_O, NULL},
+    {"_record_sites", cudago_record_sites, METH_O, NULL},
     {"_take_reports", cudago_take_reports, METH_NOARGS, NULL},
     {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
     {"_fail_at_random", cudago_fail_at_random, METH_O, NULL},

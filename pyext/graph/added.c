@@ -122,7 +122,7 @@ QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n) {
 /* Writes a node down, for which there is room, and returns its number. */
 static QUIET uint64_t note(cudago_nodes *s, CUgraphNode node, const cudago_place *p, const cudago_kernel *k, const ConfigObject *c,
                            const cudago_ref *refs, int n) {
-    s->added[s->n_added++] = (cudago_added){.config = c, .k = k, .after = p->n ? (int32_t)p->v[0] : -1, .n_uses = n};
+    s->added[s->n_added++] = (cudago_added){.config = c, .k = k, .after = p->n ? (int32_t)p->v[0] : -1, .n_uses = n, .site = cudago_site()};
     for (int i = 0; i < n; i++) s->uses[s->n_uses++] = (PyObject *)refs[i].object;
     s->handles[s->n] = node;
     return s->id << 32 | s->n++;

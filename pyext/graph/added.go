@@ -87,7 +87,7 @@ func (g *pyGraph) adoptBatch(batch []C.cudago_added, handles []C.uintptr_t, uses
 			own[at+k] = pyRef{object: uintptr(unsafe.Pointer(uses[at+k])), visible: 1} // the collector sees it already
 			mine[k] = graph.Operand{Object: &own[at+k], Retainer: &own[at+k]}
 		}
-		list[i] = graph.Added{Handle: cuda.NodeHandle(handles[i]), After: int(batch[i].after), Operands: mine}
+		list[i] = graph.Added{Handle: cuda.NodeHandle(handles[i]), After: int(batch[i].after), Operands: mine, Site: uint32(batch[i].site)}
 		if batch[i].config == nil {
 			describeCopy(&list[i], uses[at:at+n])
 		} else {

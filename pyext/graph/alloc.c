@@ -115,9 +115,10 @@ static int free_away(cudago_stream *s, uint64_t memory) {
 static int capture_free_away(cudago_stream *s, uint64_t memory, OperandObject *o) {
     cudago_ref ref;
     cudago_status st = {0};
+    uint32_t site = cudago_site();
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
     cudago_leave l = cudago_gil_leave(s);
-    cudagoCaptureFree(s->id, memory, &ref, &st);
+    cudagoCaptureFree(s->id, memory, &ref, site, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;

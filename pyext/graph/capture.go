@@ -119,8 +119,14 @@ func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
 
 // record makes a driver call on a stream that is capturing, and gives the
 // capture what the call uses. For a capture that another library began the driver
-// keeps it, as long as the graph: see keepFor.
+// keeps it, as long as the graph: see keepFor. It needs the GIL.
 func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
+	op.Site = site()
+	recordAs(on, op, st, call)
+}
+
+// recordAs is record for callers that have released the GIL.
+func recordAs(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
 	guard(st, func() error {
 		s, err := stream.Streams.Get(uint64(on))
 		if err != nil {

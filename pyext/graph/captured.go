@@ -70,7 +70,7 @@ func cudagoCaptureAlloc(on, resource, size C.uint64_t, state *C.int32_t, ptr *C.
 			*others = 1
 			return nil
 		}
-		m, err := c.Alloc(s, uint64(size), func(isGraph bool) { setCaptured(state, isGraph) }, func() (uint64, error) {
+		m, err := c.Alloc(s, uint64(size), site(), func(isGraph bool) { setCaptured(state, isGraph) }, func() (uint64, error) {
 			return pool.AllocateNode(uint64(size), s)
 		})
 		if err != nil {
@@ -109,7 +109,7 @@ func cudagoCaptureFreeLast(number C.uint64_t) {
 	if m == nil {
 		return
 	}
-	err := border.Contained(func() error { return m.Capture().Free(m.CapturedMemory, nil, nil) })
+	err := border.Contained(func() error { return m.Capture().Free(m.CapturedMemory, nil, nil, 0) })
 	if err != nil && !errors.Is(err, cuda.ErrClosed) && !errors.Is(err, cuda.ErrorStreamCaptureInvalidated) {
 		border.ReportAside(err)
 	}
@@ -119,7 +119,7 @@ func cudagoCaptureFreeLast(number C.uint64_t) {
 // captured, or of another.
 //
 //export cudagoCaptureFree
-func cudagoCaptureFree(on, memory C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
+func cudagoCaptureFree(on, memory C.uint64_t, ref *C.cudago_ref, site C.uint32_t, st *C.cudago_status) {
 	m, err := memories.Get(uint64(memory))
 	if err != nil {
 		guard(st, func() error { return err })
@@ -133,11 +133,11 @@ func cudagoCaptureFree(on, memory C.uint64_t, ref *C.cudago_ref, st *C.cudago_st
 			c, err = graph.CaptureOf(s)
 		}
 		if err == nil && c == mine.Capture() {
-			guard(st, func() error { return c.Free(mine, s, list) })
+			guard(st, func() error { return c.Free(mine, s, list, uint32(site)) })
 			return
 		}
 	}
-	record(on, graph.Operation{Params: graph.FreeParams{Ptr: m.Ptr()}, Operands: list}, st, func(s *cuda.Stream) error {
+	recordAs(on, graph.Operation{Params: graph.FreeParams{Ptr: m.Ptr()}, Operands: list, Site: uint32(site)}, st, func(s *cuda.Stream) error {
 		return graph.FreeAsync(m, s)
 	})
 }

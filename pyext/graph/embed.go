@@ -21,7 +21,7 @@ import (
 
 // An embeddable becomes one node of a capture: a graph, or an executable.
 type embeddable interface {
-	Capture(c *graph.Capture, s *cuda.Stream) (left graph.Retainer, err error)
+	Capture(c *graph.Capture, s *cuda.Stream, site uint32) (left graph.Retainer, err error)
 }
 
 // captureInto adds the node. In a capture that another library began the driver
@@ -35,7 +35,7 @@ func captureInto(e embeddable, on C.uint64_t) error {
 	if err != nil {
 		return err
 	}
-	left, err := e.Capture(c, s)
+	left, err := e.Capture(c, s, site())
 	if left != nil {
 		keepFor(s, left)
 	}

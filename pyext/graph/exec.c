@@ -347,6 +347,7 @@ static PyMethodDef methods[] = {
     {"_node", METHOD(cudago_exec_node_new), METH_FASTCALL, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
     {"_call_inside", METHOD(cudago_update_inside), METH_O, NULL},
+    {"_made_at", METHOD(cudago_exec_made_at), METH_O, NULL},
     {"_is_enabled", METHOD(cudago_exec_enabled), METH_O, NULL},
     {"_params", METHOD(cudago_exec_params), METH_O, NULL},
     {"_record", METHOD(cudago_exec_record), METH_O, NULL},

@@ -255,6 +255,8 @@ static PyMethodDef methods[] = {
     {"launch", METHOD(cudago_graph_launch), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPH_LAUNCH},
     {"_node", METHOD(cudago_graph_node_at), METH_O, NULL},
     {"_node_of", METHOD(cudago_graph_node_of), METH_O, NULL},
+    {"_made_at", METHOD(cudago_graph_made_at), METH_O, NULL},
+    {"_set_made_at", METHOD(cudago_graph_set_made_at), METH_FASTCALL, NULL},
     {"_node_row", METHOD(cudago_graph_node), METH_O, NULL},
     {"_find", METHOD(cudago_graph_find), METH_O, NULL},
     {"_count", METHOD(cudago_graph_count), METH_NOARGS, NULL},

@@ -100,6 +100,7 @@ typedef struct {
     const cudago_kernel *k;     /* of the record's kernel */
     int32_t after;              /* index of the node that it waits for; -1: none */
     int32_t n_uses;             /* they follow those of the node before it */
+    uint32_t site;              /* the line that made it: cudago_site */
 } cudago_added;
 
 /* What C needs of a graph to add nodes to it, and what it has added: the last of the nodes. Go makes it, and reads the nodes
@@ -277,6 +278,10 @@ int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g); /* 
 QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *g); /* -1 with an exception */
 QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st); /* that is usable */
 
+/* made_at.c: methods of Graph */
+PyObject *cudago_graph_made_at(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_set_made_at(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
 /* ask.c: methods of Graph */
 PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
@@ -407,6 +412,7 @@ PyObject *cudago_replay_new(PyObject *module, PyObject *args);
 PyObject *cudago_tick(PyObject *module, PyObject *unused);
 int cudago_replay_type_init(PyObject *module);
 
+PyObject *cudago_exec_made_at(ExecObject *self, PyObject *number); /* made_at.c */
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);

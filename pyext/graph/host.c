@@ -35,9 +35,10 @@ static int capture_host_away(cudago_stream *s, OperandObject *o) {
     cudago_ref ref;
     cudago_status st = {0};
     uintptr_t call = (uintptr_t)o->call;
+    uint32_t site = cudago_site();
     cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
     cudago_leave l = cudago_gil_leave(s);
-    cudagoCaptureHost(s->id, cudago_host_function(), call, &ref, &st);
+    cudagoCaptureHost(s->id, cudago_host_function(), call, &ref, site, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;

@@ -28,9 +28,9 @@ func cudagoLaunchHost(on C.uint64_t, fn, data C.uintptr_t, st *C.cudago_status) 
 }
 
 //export cudagoCaptureHost
-func cudagoCaptureHost(on C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, st *C.cudago_status) {
+func cudagoCaptureHost(on C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, site C.uint32_t, st *C.cudago_status) {
 	p := cuda.HostParams{Fn: uintptr(fn), UserData: uintptr(data)}
-	record(on, graph.Operation{Params: p, Operands: operands(ref, 1)}, st, func(s *cuda.Stream) error {
+	recordAs(on, graph.Operation{Params: p, Operands: operands(ref, 1), Site: uint32(site)}, st, func(s *cuda.Stream) error {
 		return s.LaunchHostFunc(p.Fn, p.UserData)
 	})
 }

@@ -33,7 +33,7 @@ func add(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, 
 			releaseOperands(list)
 			return err
 		}
-		added, err := make(g, graph.NodeOptions{Name: C.GoStringN(name, nameLen), Deps: nodes, Operands: list})
+		added, err := make(g, graph.NodeOptions{Name: C.GoStringN(name, nameLen), Deps: nodes, Operands: list, Site: site()})
 		g.outermost().holder.apply()
 		if err != nil {
 			g.noteFailure()

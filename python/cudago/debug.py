@@ -38,6 +38,7 @@ __all__ = [
     "MemorySample",
     "MemoryTimeline",
     "leaks",
+    "record_origins",
     "resource_warnings",
     "watch_pointers",
 ]
@@ -139,6 +140,50 @@ def resource_warnings(on: bool = True) -> None:
             kind.__del__ = _warn
         elif "__del__" in vars(kind):
             del kind.__del__
+
+
+class record_origins:
+    """Say whether nodes of graphs note the line that makes them, for `Node.made_at`.
+
+    Called, it is a switch; in a ``with`` statement, it is undone at the end of the block. The
+    process has one such switch.
+
+    Parameters
+    ----------
+    on : bool
+        Whether nodes that are made from now on note their line. On when the program starts.
+
+    See Also
+    --------
+    cudago.Node.made_at : The line.
+
+    Notes
+    -----
+    A node keeps a number. The text of a line is kept once, for good; neither frames nor code are
+    kept. Adding a kernel costs some 50 ns more, other nodes up to 200; switched off, one test of a
+    flag.
+
+    Examples
+    --------
+    >>> with cudago.debug.record_origins(False):
+    ...     print(cudago.Graph(device).join().made_at)
+    None
+    """
+
+    __slots__ = ("_was",)
+
+    def __init__(self, on: bool = True) -> None:
+        self._was = _core._record_sites(bool(on))
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, *args: object) -> None:
+        """Record as before."""
+        _core._record_sites(self._was)
+
+    def __repr__(self) -> str:
+        return f"<cudago.debug.record_origins: {'on' if _core._record_sites(None) else 'off'}>"
 
 
 class watch_pointers:

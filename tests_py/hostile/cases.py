@@ -229,9 +229,12 @@ def afterwards(target: Target, world: World) -> None:
         world.get("exec").launch(cu.Device().default_stream)
     if target.name in ("finalize", "Finalizer"):
         world.things.pop("watched", None)
-    if target.name in ("debug.watch_pointers", "debug.resource_warnings"):
+    if target.name in SWITCHES:
         _switched()
     cu.Device().sync()
+
+
+SWITCHES = {"debug.watch_pointers", "debug.resource_warnings", "debug.record_origins"}
 
 
 def _switched() -> None:
@@ -243,6 +246,7 @@ def _switched() -> None:
     finally:
         cu.debug.watch_pointers(False)
         cu.debug.resource_warnings(False)
+        cu.debug.record_origins()
         world.close()
 
 

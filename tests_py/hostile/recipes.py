@@ -127,6 +127,7 @@ RECEIVERS = {
     "debug.Leak": "leak",
     "debug.MemorySample": "memory_sample",
     "debug.MemoryTimeline": "timeline",
+    "debug.record_origins": "origins",
     "debug.watch_pointers": "watch",
     "dlpack.Exchange": "exchange",
     "dlpack.Trace": "trace",

@@ -158,6 +158,7 @@ VALUES: dict[str, list[Value]] = {
     "at_ms": plain(1.5),
     "interval_ms": plain(None, 5.0),
     **dict.fromkeys(["resource_warnings.on", "watch_pointers.on"], plain(True, False)),
+    "record_origins.on": plain(True, False),
     **dict.fromkeys(["Trace.__exit__.kind", "error", "traceback"], plain(None)),
     **dict.fromkeys(["memory_hits", "disk_hits", "misses", "uncacheable", "evicted"], INT),
     **dict.fromkeys(["damaged", "failed", "memory_entries", "memory_bytes"], INT),

@@ -417,6 +417,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "memory_sample": lambda w: cu.debug.MemorySample(1.5, {"pool": 1}),
     "timeline": lambda w: cu.debug.MemoryTimeline(interval_ms=None),
     "watch": lambda w: cu.debug.watch_pointers(False),
+    "origins": lambda w: cu.debug.record_origins(),
     "exchange": lambda w: cu.dlpack.Exchange("out", "capsule", "x", (1,), "int32", (1, 0), ""),
     "trace": lambda w: cu.dlpack.Trace(),
     "range": lambda w: cu.nvtx.range("text"),

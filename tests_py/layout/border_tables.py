@@ -63,7 +63,7 @@ GO_QUIET = {
     "cudagoUpdateMemOp",
     "cudagoCaptureSemaphore", "cudagoGraphSemaphore", "cudagoUpdateSemaphore",
     "cudagoSetChild", "cudagoUpdateChild", "cudagoUpdateEvent",
-    "cudagoGraphExport",
+    "cudagoGraphExport", "cudagoGraphSite", "cudagoGraphSetSite", "cudagoExecSite",
     "cudagoExecOwn", "cudagoExecRetire", "cudagoExecEnable",
 }  # fmt: skip
 
@@ -125,6 +125,7 @@ CLEARED = {
 QUIET_CALLS: dict[str, str] = {
     "add:cudago_drop_references": "the batch has the same references, so none of them is the last",
     "cudago_tensor_alloc:cudago_alloc_native": "of a type that takes no part in garbage collection",
+    "cudago_site_find:of_caller": "switches the collector off, and runs no Python then",
     "cudago_owned_change:PyTuple_SetItem": "what it replaces is counted, and so is dropped later",
 }
 

@@ -78,6 +78,7 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
             before = tuple([made[a] for a in waits[number]]) or after
             early = {made[a]: ports[a, number] for a in waits[number] if (a, number) in ports}
             made[number] = add_again(graph, before, kinds[number], told[number], ports=early)
+            graph._set_made_at(made[number], captured, number)
     except BaseException:
         for number in reversed(made.values()):
             with suppress(CUDAError):  # the first error is the one to report

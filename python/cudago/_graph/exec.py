@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .. import _core
 from .._card import card
 from .._ordinal import device_at
-from ..errors import GraphUpdateError
+from ..errors import CUDAError, GraphUpdateError
 from .embedding import launch_into
 from .exec_node import ExecNode
 from .profile import GraphProfile, profile_of
@@ -78,7 +79,8 @@ class GraphExec(_core.GraphExec):
         ------
         GraphUpdateError
             If the graph differs in more than parameters, or in parameters that cannot change. The
-            message names the node and what differs; the executable is unchanged.
+            message names the node and what differs; the executable is unchanged. A note says where
+            the node was made (`Node.made_at`).
 
         See Also
         --------
@@ -106,7 +108,11 @@ class GraphExec(_core.GraphExec):
         >>> step["fill"].params.value
         2
         """
-        self._update(graph)
+        try:
+            self._update(graph)
+        except GraphUpdateError as e:
+            _note_origin(e, graph)
+            raise
         _take_slots(self, graph)
 
     def update_or_instantiate(self, graph: Graph) -> GraphExec:
@@ -231,6 +237,15 @@ class GraphExec(_core.GraphExec):
         if self.is_closed:
             return "<cudago.GraphExec: closed>"
         return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
+
+
+def _note_origin(error: GraphUpdateError, graph: Graph) -> None:
+    """Say in which line the node was made that cannot be updated."""
+    with suppress(CUDAError, ValueError):
+        row = graph._find(error.node) if error.node else None
+        made_at = graph._made_at(row[0]) if row else None
+        if made_at:
+            error.add_note(f"node {error.node!r} was made at {made_at}")
 
 
 def _take_slots(step: GraphExec, graph: Graph) -> None:

@@ -41,6 +41,11 @@ class ExecNode(_core.ExecNode):
         return params_of(self.kind, self.exec._params(self._id), _no_graph)
 
     @property
+    def made_at(self) -> str | None:
+        """The line that made the node in the graph, as `Node.made_at`; updates do not change it."""
+        return self.exec._made_at(self._id)
+
+    @property
     def enabled(self) -> bool:
         """Whether later launches run the node; can be set.
 

@@ -62,6 +62,17 @@ class Node(Builder, _core.Node):
         return self._row()[3]
 
     @property
+    def made_at(self) -> str | None:
+        """The line that made the node, as ``"train.py:31"``: the nearest that is not cudago's.
+
+        With the file's name as Python has it. In a capture, the line that queued the operation.
+        Clones, graphs that embed this one, and executables have the same. None where it is not
+        known: for what other libraries have captured, in a graph of another library's handle or of
+        a file, and while `cudago.debug.record_origins` is off.
+        """
+        return self.graph._made_at(self._id)
+
+    @property
     def dependencies(self) -> tuple[Node, ...]:
         """The nodes that this node waits for."""
         return tuple([self.graph._node(id) for (id,) in self.graph._dependencies(self._id)])
