@@ -4,6 +4,8 @@
 package sim
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -11,17 +13,29 @@ import (
 
 // graphUsage counts the memory of a device's allocation nodes. Memory is used from
 // the first launch that allocates it until it is released, as CUDA's stays mapped
-// to its graph; it is reserved until a trim.
+// to its graph, or until a trim finds that it is not allocated (seen on driver
+// 580.159, where it is mapped by an upload already); it is reserved until a trim.
 type graphUsage struct {
-	mu sync.Mutex
+	mu   sync.Mutex
+	used map[*graphAlloc]struct{} // guarded by mu
 	// Sizes in bytes, by CUgraphMem_attribute.
 	sizes [4]uint64 // guarded by mu
 }
 
-// add changes what is used, by a positive or a negative number of bytes.
-func (u *graphUsage) add(bytes int64) {
+// note notes that a's memory is used, or no longer.
+func (u *graphUsage) note(a *graphAlloc, used bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	bytes := int64(a.memory.size)
+	if used {
+		if u.used == nil {
+			u.used = map[*graphAlloc]struct{}{}
+		}
+		u.used[a] = struct{}{}
+	} else {
+		delete(u.used, a)
+		bytes = -bytes
+	}
 	u.set(driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, u.sizes[driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT]+uint64(bytes))
 	u.set(driver.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT,
 		max(u.sizes[driver.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT], granules(u.sizes[driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT])))
@@ -50,11 +64,23 @@ func (a *graphAlloc) count(used bool) {
 		return
 	}
 	a.used = used
-	bytes := int64(a.memory.size)
-	if !used {
-		bytes = -bytes
+	a.memory.ctx.dev.graphs.note(a, used)
+}
+
+// trim counts a's memory as no longer used unless it is allocated.
+func (a *graphAlloc) trim() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.live {
+		a.count(false)
 	}
-	a.memory.ctx.dev.graphs.add(bytes)
+}
+
+// all returns what is used.
+func (u *graphUsage) all() []*graphAlloc {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Collect(maps.Keys(u.used))
 }
 
 func (d *simulator) graphDevice(dev driver.CUdevice) (*device, driver.CUresult) {
@@ -70,6 +96,9 @@ func (d *simulator) CuDeviceGraphMemTrim(dev driver.CUdevice) driver.CUresult {
 		return r
 	}
 	u := &v.graphs
+	for _, a := range u.all() {
+		a.trim()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.set(driver.CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, granules(u.sizes[driver.CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT]))
