@@ -160,7 +160,7 @@ class record_origins:
     Notes
     -----
     A node keeps a number. The text of a line is kept once, for good; neither frames nor code are
-    kept. Adding a kernel costs some 50 ns more, other nodes up to 200; switched off, one test of a
+    kept. Adding a kernel costs some 100 ns more, other nodes up to 200; switched off, one test of a
     flag.
 
     Examples
