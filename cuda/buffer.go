@@ -299,7 +299,8 @@ func (b *Buffer) Disown() (ptr uint64, stream *Stream, ok bool) {
 }
 
 // CopyFrom copies src into b. Both must have the same size. It calls
-// cuMemcpyAsync.
+// cuMemcpyAsync; or if s is of another device than one of them, and not
+// capturing, cuMemcpyPeerAsync, which needs no access.
 //
 // Stream-ordered on s; returns before completion. Captured as a memcpy node.
 // The caller must keep src open until the copy has completed; if s is
@@ -319,7 +320,22 @@ func (b *Buffer) CopyFrom(src *Buffer, s *Stream) error {
 		return err
 	}
 	defer b.a.release()
+	if b.isElsewhere(src, s) {
+		switch capturing, err := s.IsCapturing(); {
+		case err != nil:
+			return err
+		case capturing == CaptureNone:
+			return MemcpyPeer(b.Ptr(), b.a.ctx, src.Ptr(), src.a.ctx, size, s)
+		}
+	}
 	return Memcpy(b.Ptr(), src.Ptr(), size, s)
+}
+
+// isElsewhere reports whether b and src are memory of devices, one of which is
+// not that of s.
+func (b *Buffer) isElsewhere(src *Buffer, s *Stream) bool {
+	device := b.Kind() == DeviceMemory && src.Kind() == DeviceMemory
+	return device && (b.a.ctx != s.ctx || src.a.ctx != s.ctx)
 }
 
 // CopyTo copies b into dst; it is dst.CopyFrom(b, s).
@@ -366,6 +382,35 @@ func Memcpy(dst, src, size uint64, s *Stream) error {
 	r := s.ctx.drv.api.CuMemcpyAsync(driver.CUdeviceptr(dst), driver.CUdeviceptr(src), size, s.h)
 	if r != driver.CUDA_SUCCESS {
 		return s.ctx.fail("cuMemcpyAsync", r, fmt.Sprintf("%d bytes from %#x to %#x", size, src, dst))
+	}
+	return nil
+}
+
+// MemcpyPeer copies size bytes between memory of two devices, each of which is
+// the device of its context, whatever access they have to each other's memory.
+// It calls cuMemcpyPeerAsync.
+//
+// Stream-ordered on s, of either device; returns before completion. It cannot be
+// captured: the caller must know that s is not capturing. The caller must keep
+// both sides alive until the copy has completed.
+func MemcpyPeer(dst uint64, to *Context, src uint64, from *Context, size uint64, s *Stream) error {
+	if size == 0 {
+		return s.check()
+	}
+	for _, c := range []*Context{to, from} {
+		if err := c.hold(); err != nil {
+			return err
+		}
+		defer c.release()
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r := s.ctx.drv.api.CuMemcpyPeerAsync(driver.CUdeviceptr(dst), to.h, driver.CUdeviceptr(src), from.h, size, s.h)
+	if r != driver.CUDA_SUCCESS {
+		return s.ctx.fail("cuMemcpyPeerAsync", r, fmt.Sprintf("%d bytes from %#x on %v to %#x on %v", size, src, from.dev, dst, to.dev))
 	}
 	return nil
 }

@@ -91,6 +91,7 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"query event":         done(func() error { _, err := e.Query(); return err }),
 		"elapsed":             done(func() error { _, err := timed.ElapsedMS(timed); return err }),
 		"copy":                done(func() error { return buf.CopyFrom(buf, s) }),
+		"copy between devices": done(func() error { return MemcpyPeer(buf.Ptr(), c, buf.Ptr(), c, 8, s) }),
 		"copy batch": done(func() error {
 			p := buf.Ptr()
 			return MemcpyBatch([]BatchCopy{{p, p + 4, 2}, {p + 2, p + 6, 2}}, false, s)

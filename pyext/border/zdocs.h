@@ -336,17 +336,26 @@
     "stream : Stream\n" \
     "    Stream that orders the copy.\n" \
     "\n" \
+    "Raises\n" \
+    "------\n" \
+    "ValueError\n" \
+    "    If the sizes differ; or if a side is memory of another device than the stream's, which\n" \
+    "    has no access to it, and the other side is host memory or the stream is capturing.\n" \
+    "\n" \
     "Notes\n" \
     "-----\n" \
     "Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.\n" \
     "Captured as a memcpy node, which keeps both sides alive and reads `src` again at each\n" \
     "launch.\n" \
     "\n" \
+    "Memory of two devices is copied in a stream of either, whatever access they have. The copy\n" \
+    "waits for nothing on the other device: let `stream` wait for what is to come before.\n" \
+    "\n" \
     "A tensor of another library is read after the work on that library's current stream.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuMemcpyAsync``"
+    "``cuMemcpyAsync``, ``cuMemcpyPeerAsync``"
 
 #define DOC_BUFFER_COPY_TO \
     "copy_to($self, dst, /, *, stream)\n" \
@@ -394,6 +403,11 @@
     "    or 4 bytes is repeated; its size divides ``self.size``.\n" \
     "stream : Stream\n" \
     "    Stream that orders the fill.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "ValueError\n" \
+    "    If the stream is of another device, which has no access to the memory.\n" \
     "\n" \
     "See Also\n" \
     "--------\n" \

@@ -61,9 +61,10 @@ static int batch_prepare(batch *b) {
     return s ? cudago_wait_stream(s) : -1;
 }
 
-static QUIET int pair_now(const pair *p, Py_ssize_t i) {
+static QUIET int pair_now(const pair *p, Py_ssize_t i, int32_t device) {
     OperandObject *dst = p->sides[0], *src = p->sides[1];
     if (cudago_operand_now(dst) || cudago_operand_now(src)) return -1;
+    if (cudago_stream_reaches(dst->cell, dst->device, device, "dst") || cudago_stream_reaches(src->cell, src->device, device, "src")) return -1;
     if (dst->nbytes == src->nbytes) return 0;
     PyErr_Format(PyExc_ValueError, "copy %zd: src has %llu bytes, dst %llu: a copy needs the same size on both sides", i,
                  (unsigned long long)src->nbytes, (unsigned long long)dst->nbytes);
@@ -115,7 +116,7 @@ static int batch_away(const batch *b, cudago_stream *s) {
 /* Looks again before each, because recording one may let others run. */
 static QUIET int record_now(const batch *b, Py_ssize_t i) {
     cudago_stream *s = cudago_stream_now(b->stream);
-    if (!s || pair_now(&b->pairs[i], i)) return -1;
+    if (!s || pair_now(&b->pairs[i], i, s->device)) return -1;
     OperandObject *dst = b->pairs[i].sides[0];
     int capturing = cudago_capturing(s);
     if (capturing > 0) return dst->nbytes ? cudago_record.memcpy(s, dst, b->pairs[i].sides[1], dst->nbytes) : 0;
@@ -134,7 +135,7 @@ static QUIET int batch_now(const batch *b) {
     cudago_stream *s = cudago_stream_now(b->stream);
     if (!s) return -1;
     for (Py_ssize_t i = 0; i < b->n; i++) {
-        if (pair_now(&b->pairs[i], i)) return -1;
+        if (pair_now(&b->pairs[i], i, s->device)) return -1;
         OperandObject *dst = b->pairs[i].sides[0], *src = b->pairs[i].sides[1];
         b->copies[i] = (cudago_copy){dst->address, src->address, dst->nbytes};
     }

@@ -88,6 +88,7 @@ static QUIET int transfer_now(const transfer *t) {
 static QUIET int box_now(StreamObject *stream, OperandObject *dst, OperandObject *src, const int *keep, const cudago_box *b) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_operand_now(dst) || cudago_operand_now(src) || cudago_box_fits(b, dst, src)) return -1;
+    if (cudago_stream_reaches(dst->cell, dst->device, s->device, "dst") || cudago_stream_reaches(src->cell, src->device, s->device, "src")) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (capturing) return cudago_record.box(s, dst, src, b);

@@ -26,6 +26,8 @@ typedef struct {
     cudago_stream *s;
     OperandObject *keep;   /* kept until the work has ended, or NULL */
     int pageable;
+    int across;            /* between memory of devices, one of which is not the stream's: they need no access */
+    int32_t devices[2];    /* of dst and src, for that */
     uintptr_t theirs;      /* another library's stream, whose work comes first, or 0 */
 } transfer;
 
@@ -37,10 +39,16 @@ static QUIET int32_t call_driver(const transfer *t) {
     return r;
 }
 
-static QUIET int finish(const transfer *t, int32_t r, uint64_t position) {
+/* The contexts are Go's. */
+static int32_t call_go(const transfer *t, cudago_status *st) {
+    cudagoMemcpyPeer(t->s->id, t->dst, t->devices[0], t->src, t->devices[1], t->size, st);
+    return st->kind ? CUDAGO_NOT_CALLED : 0;
+}
+
+static QUIET int finish(const transfer *t, int32_t r, cudago_status *st, uint64_t position) {
     for (int i = 0; i < 2; i++)
         if (t->cells[i]) cudago_cell_note(t->cells[i], t->s, position);
-    if (r) return cudago_raise_result("cuMemcpyAsync", r);
+    if (r) return st && st->kind ? cudago_raise(st) : cudago_raise_result("cuMemcpyAsync", r);
     if (!t->keep) return 0;
     uintptr_t ref = (uintptr_t)NEW_REF(t->keep);
     cudago_keep_until(t->s, position, &ref, 1);
@@ -61,10 +69,10 @@ static int transfer_away(const transfer *t) {
     int stopped = 0, result = 0;
     cudago_leave l = cudago_gil_leave(t->s);
     if (t->theirs) stopped = cudagoStreamsOrder(t->s->device, t->theirs, t->s->h, &st) || st.kind;
-    if (!stopped) r = call_driver(t);
+    if (!stopped) r = t->across ? call_go(t, &st) : call_driver(t);
     uint64_t position = cudago_gil_back(&l, r);
     if (stopped) unreserve(t);
-    else result = finish(t, r, position);
+    else result = finish(t, r, &st, position);
     for (int i = 0; i < 2; i++)
         if (t->cells[i]) cudago_cell_release(t->cells[i]);
     cudago_leave_end(&l);
@@ -78,11 +86,13 @@ static QUIET int transfer_now(const transfer *t) {
         if (t->cells[0]) cudago_cell_note(t->cells[0], t->s, 0);
         return -1;
     }
-    if (t->pageable || !cudago_keeps_gil(t->s)) return transfer_away(t);
+    if (t->pageable || t->across || !cudago_keeps_gil(t->s)) return transfer_away(t);
     if (t->theirs && cudago_order_streams(t->s->device, t->theirs, t->s->h)) return unreserve(t), -1;
     int32_t r = call_driver(t);
-    return finish(t, r, r ? 0 : cudago_queued(t->s));
+    return finish(t, r, NULL, r ? 0 : cudago_queued(t->s));
 }
+
+static QUIET int32_t home(const cudago_cell *cell, int32_t device) { return cell && cell->kind == CUDAGO_CELL_MANAGED ? -1 : device; }
 
 static QUIET int raise_sizes(const copying *c, uint64_t buffer, uint64_t other) {
     PyErr_Format(PyExc_ValueError, "%s has %llu bytes, the buffer %llu: a copy needs the same size on both sides",
@@ -102,6 +112,12 @@ static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span 
     return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);
 }
 
+/* What a capture records, and copies of host memory, need access to memory of another device. */
+static QUIET int both_reach(const copying *c, const cudago_span *b, int32_t own, const cudago_span *o, int32_t other, int32_t device) {
+    if (cudago_stream_reaches(b->cell, own, device, c->from ? "dst" : "src")) return -1;
+    return cudago_stream_reaches(o->cell, other, device, c->from ? "src" : "dst");
+}
+
 /* CUDAGO_AGAIN if the stream is capturing and what its graph has to keep was not made an Operand. */
 static QUIET int copy_now(const copying *c) {
     cudago_span b, o;
@@ -111,12 +127,15 @@ static QUIET int copy_now(const copying *c) {
     if (other_side(c, &b, &o)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
+    if (!b.size && !capturing) return 0;
+    int32_t own = home(b.cell, c->buffer->device), other = c->operand ? c->operand->device : home(o.cell, ((BufferObject *)c->other)->device);
+    int elsewhere = (own >= 0 && own != s->device) || (other >= 0 && other != s->device), across = elsewhere && own >= 0 && other >= 0 && !capturing;
+    if (elsewhere && !across && both_reach(c, &b, own, &o, other, s->device)) return -1;
     if (capturing) {
         if (!c->mine || !c->operand) return CUDAGO_AGAIN;
         return cudago_record.memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
     }
-    if (!b.size) return 0;
-    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable, .theirs = c->theirs};
+    transfer t = {.across = across, .devices = {c->from ? own : other, c->from ? other : own}, .dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable, .theirs = c->theirs};
     if (c->keep) t.keep = c->operand;
     return transfer_now(&t);
 }
@@ -246,7 +265,7 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     if (cudago_writable(b.readonly, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
     if (!b.size) return 0;
     int capturing = cudago_capturing(s);
-    if (capturing < 0) return -1;
+    if (capturing < 0 || cudago_stream_reaches(b.cell, home(b.cell, self->device), s->device, "the buffer")) return -1;
     if (capturing) return mine ? cudago_record.memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
     if (cudago_cell_reserve(b.cell, s)) return -1;
     return fill_away(s, &b, value, width);

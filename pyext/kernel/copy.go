@@ -14,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
-
+	"github.com/cudago/cudago/pyext/border"
 	"github.com/cudago/cudago/pyext/stream"
 )
 
@@ -43,6 +43,25 @@ func BoxParams(dst, src uint64, dstSide, srcSide int32, box unsafe.Pointer) cuda
 			Src: cuda.Pitch{Row: uint64(b.src_pitch), Rows: uint64(b.src_height)},
 		},
 	}
+}
+
+//export cudagoMemcpyPeer
+func cudagoMemcpyPeer(on, dst C.uint64_t, to C.int32_t, src C.uint64_t, from C.int32_t, size C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			return err
+		}
+		there, err := border.ContextOf(int(to))
+		if err != nil {
+			return err
+		}
+		here, err := border.ContextOf(int(from))
+		if err != nil {
+			return err
+		}
+		return cuda.MemcpyPeer(uint64(dst), there, uint64(src), here, uint64(size), s)
+	})
 }
 
 //export cudagoMemset

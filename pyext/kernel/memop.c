@@ -105,13 +105,6 @@ static QUIET int memop_now(StreamObject *stream, OperandObject *o, const cudago_
     return memop_away(s, o, m);
 }
 
-/* Memory of another device must be within reach. */
-static int reaches(const StreamObject *stream, const OperandObject *o, const char *name) {
-    int can = cudago_reachable(o->cell, o->device, stream->device);
-    if (can) return can < 0 ? -1 : 0;
-    return PyErr_Format(PyExc_ValueError, "%s is on device %d, the stream on device %d, which has no access to that memory: see peer_accessible_by of DeviceMemoryResource, and peers of Graph.allocate", name, o->device, stream->device), -1;
-}
-
 /* _memop(stream, object, value, condition): a write if condition is -1, otherwise a wait */
 PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
@@ -126,7 +119,7 @@ PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_
     OperandObject *o = cudago_memop_operand(args[1], m.waits);
     if (!o) return NULL;
     cudago_note_site();
-    int r = reaches(stream, o, m.waits ? "src" : "dst");
+    int r = cudago_stream_reaches(o->cell, o->device, stream->device, m.waits ? "src" : "dst");
     if (!r) r = memop_now(stream, o, &value, &m);
     Py_DECREF(o);
     if (r) return NULL;

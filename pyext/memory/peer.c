@@ -17,6 +17,16 @@ QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t devic
     return st.kind ? cudago_raise(&st) : can;
 }
 
+QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what) {
+    int can = cudago_reachable(cell, owner, device);
+    if (can) return can < 0 ? -1 : 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s is on device %d, the stream on device %d, which has no access to that memory: see peer_accessible_by of "
+                 "DeviceMemoryResource, and peers of Graph.allocate",
+                 what, owner, device);
+    return -1;
+}
+
 /* _peer_access(device, peer, what): what is 0 to ask whether access is possible, 1 to enable it, 2 to disable it. */
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;

@@ -437,17 +437,26 @@ class Buffer:
         stream : Stream
             Stream that orders the copy.
 
+        Raises
+        ------
+        ValueError
+            If the sizes differ; or if a side is memory of another device than the stream's, which
+            has no access to it, and the other side is host memory or the stream is capturing.
+
         Notes
         -----
         Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.
         Captured as a memcpy node, which keeps both sides alive and reads `src` again at each
         launch.
 
+        Memory of two devices is copied in a stream of either, whatever access they have. The copy
+        waits for nothing on the other device: let `stream` wait for what is to come before.
+
         A tensor of another library is read after the work on that library's current stream.
 
         References
         ----------
-        ``cuMemcpyAsync``
+        ``cuMemcpyAsync``, ``cuMemcpyPeerAsync``
         """
 
     def copy_to(self, dst: MemoryLike, /, *, stream: StreamLike) -> None:
@@ -491,6 +500,11 @@ class Buffer:
             or 4 bytes is repeated; its size divides ``self.size``.
         stream : Stream
             Stream that orders the fill.
+
+        Raises
+        ------
+        ValueError
+            If the stream is of another device, which has no access to the memory.
 
         See Also
         --------
@@ -1399,6 +1413,7 @@ class Graph:
     def _update_child(self, node: int, graph: _graph.Graph, /) -> None: ...
     def _capture_into(self, stream: _stream.Stream, /) -> None: ...
     def _export(self) -> int: ...
+    def _retain(self, *objects: object) -> None: ...
     def _clone(self) -> _graph.Graph: ...
     def _instantiate(self, flags: int, /) -> _exec.GraphExec: ...
 

@@ -246,6 +246,76 @@ SCRIPTS = {
         cu.launch(sb, config, add, made, 2)
         assert numbers(made) == [8] * 16
         """,
+    "copies need no access": """
+        pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
+        x, y, z = a.allocate(64, stream=sa), pool.allocate(64, stream=sb), pool.allocate(64, stream=sb)
+        x.fill(3, stream=sa)
+        sb.wait(sa.record())
+        y.copy_from(x, stream=sb)
+        assert numbers(y) == [0x03030303] * 16
+        y.fill(4, stream=sb)
+        sa.wait(sb.record())
+        y.copy_to(x, stream=sa)
+        y.copy_to(z, stream=sa)  # both are on the other device
+        sb.wait(sa.record())
+        assert numbers(z) == [0x04040404] * 16
+        assert (x.view("i4").numpy(stream=sa) == 0x04040404).all()
+        refused(ValueError, "src is on device 0, the stream on device 1",
+                lambda: x.view("i4").numpy(stream=sb))
+        t, u = cu.full((4, 4), 5, "i4", stream=sa), cu.zeros((4, 4), "i4", stream=sb)
+        sb.wait(sa.record())
+        u.copy_from(t, stream=sb)
+        u[1:3].copy_from(t[:2], stream=sb)
+        assert (u.numpy(stream=sb) == 5).all()
+        for i in range(50):  # the source is freed behind the copy, on the other device
+            source = a.allocate(1 << 16, stream=sa)
+            source.fill(i, stream=sa)
+            sb.wait(sa.record())
+            there = pool.allocate(1 << 16, stream=sb)
+            there.copy_from(source, stream=sb)
+            source.close()
+            refill = a.allocate(1 << 16, stream=sa)
+            refill.fill(255, stream=sa)
+            out = cu.pin(bytearray(1 << 16))
+            there.copy_to(out, stream=sb)
+            sb.sync()
+            assert set(bytes(out)) == {i}
+            there.close(), refill.close()
+        """,
+    "what needs access says so": """
+        pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
+        x, y = a.allocate(64, stream=sa), pool.allocate(64, stream=sb)
+        host = cu.PinnedMemoryResource().allocate(64)
+        words = " is on device 1, the stream on device 0, which has no access to that memory"
+        rows = y.view("i4", (4, 4)), np.ones((4, 2), "i4")
+        calls = {
+            "the buffer": lambda: y.fill(1, stream=sa),
+            "dst": lambda: y.copy_from(host, stream=sa),
+            "src": lambda: y.copy_to(bytearray(64), stream=sa),
+        }
+        more = {
+            "dst": lambda: rows[0][:, 1:3].copy_from(rows[1], stream=sa),
+            "src": lambda: cu.copy_batch([(x, y), (host, y)], stream=sa),
+        }
+        for name, call in [*calls.items(), *more.items()]:
+            refused(ValueError, name + words, call)
+        with sa.capture() as graph:
+            for name, call in calls.items():
+                refused(ValueError, name + words, call)
+            refused(ValueError, "src" + words, lambda: x.copy_from(y, stream=sa))
+            x.fill(7, stream=sa)
+        assert len(graph.nodes) == 1
+        pool.peer_accessible_by = [a]
+        for call in [*calls.values(), *more.values()]:
+            call()
+        with sa.capture() as graph:
+            y.fill(9, stream=sa)
+            x.copy_from(y, stream=sa)
+            y.copy_to(host, stream=sa)
+        graph.instantiate().launch(sa)
+        sa.sync()
+        assert bytes(host) == bytes([9]) * 64
+        """,
     "frees wait for the other device": """
         pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
         pool.peer_accessible_by = [a]

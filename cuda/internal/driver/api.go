@@ -278,7 +278,14 @@ type MemoryAPI interface {
 
 	// CuMemcpyAsync copies size bytes. Either side may be device, managed,
 	// pinned or pageable host memory, by unified addressing.
+	// Memory of a pool, or mapped, is out of reach unless its device and the
+	// context's are one, or it was made accessible: CUDA_ERROR_INVALID_VALUE. What
+	// cuMemAlloc gave is within reach of copies in each context.
 	CuMemcpyAsync(dst, src CUdeviceptr, size uint64, s CUstream) CUresult
+	// CuMemcpyPeerAsync copies between memory of two contexts, whatever access
+	// their devices have. It cannot be captured: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+	// and the capture is invalidated.
+	CuMemcpyPeerAsync(dst CUdeviceptr, dstCtx CUcontext, src CUdeviceptr, srcCtx CUcontext, size uint64, s CUstream) CUresult
 	// CuMemcpyBatchAsync makes len(dsts) copies in any order, none of which may
 	// depend on another. attrs[i] is that of the copies from first[i] on; first[0]
 	// is 0. s must not be the legacy default stream. Drivers before CUDA 13.0 have

@@ -509,6 +509,11 @@ func (d *Base) CuMemcpyAsync(dst CUdeviceptr, src CUdeviceptr, size uint64, s CU
 	return
 }
 
+func (d *Base) CuMemcpyPeerAsync(dst CUdeviceptr, dstCtx CUcontext, src CUdeviceptr, srcCtx CUcontext, size uint64, s CUstream) (result CUresult) {
+	result = d.answer("cuMemcpyPeerAsync")
+	return
+}
+
 func (d *Base) CuMemcpyBatchAsync(dsts []CUdeviceptr, srcs []CUdeviceptr, sizes []uint64, attrs []CUmemcpyAttributes, first []uint64, s CUstream) (result CUresult) {
 	result = d.answer("cuMemcpyBatchAsync")
 	return

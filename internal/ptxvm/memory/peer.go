@@ -133,6 +133,23 @@ func (m *Memory) Denied(addr uint64) string {
 	return fmt.Sprintf("memory of device %d, to which device %d has no access: %s would give it", p.ordinal, m.ordinal, call)
 }
 
+// Shut reports whether addr is live memory of a peer that copies on m's device
+// cannot reach either. They reach what Alloc gave out, and module variables,
+// whatever [Memory.Peers] says.
+func (m *Memory) Shut(addr uint64) bool {
+	p := m.holder(addr)
+	if p == m {
+		return false
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if a := p.at(addr); a != nil {
+		return !a.freed && a.access != nil && !a.access.Allows(m)
+	}
+	v := p.mapped.at(addr)
+	return v != nil && !v.access.Allows(m)
+}
+
 // deniesTo returns the call that would give another device access to addr. It
 // returns the empty string if nothing is there, or the device has access.
 func (m *Memory) deniesTo(to *Memory, addr uint64) string {

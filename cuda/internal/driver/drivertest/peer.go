@@ -19,6 +19,10 @@ var peers = map[string]func(*suite){
 	"mapped memory can be another device's":         peerMapped,
 	"peer access cannot be enabled during captures": peerCapture,
 	"peer without access faults":                    peerFault,
+	"copy reaches what cuMemAlloc gave, and of a pool what it may": peerCopy,
+	"copy between contexts needs no access":                        peerCopyBetween,
+	"copy between contexts cannot be captured":                     peerCopyCaptured,
+	"fill needs access":                                            peerFill,
 }
 
 const readWrite = driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -131,6 +135,159 @@ func peerPool(s *suite) {
 	desc[0].Flags = driver.CU_MEM_ACCESS_FLAGS_PROT_NONE
 	s.ok(s.CuMemPoolSetAccess(pool, desc))
 	require.Zero(s.T, access())
+}
+
+// peerMemory returns 4 bytes of cuMemAlloc and 4 of the default pool of the other
+// device.
+func (s *suite) peerMemory(dev driver.CUdevice, ctx driver.CUcontext) (plain, pooled driver.CUdeviceptr) {
+	s.Helper()
+	s.in(ctx, func() {
+		plain = s.alloc(4)
+		st := s.stream()
+		var r driver.CUresult
+		pooled, r = s.CuMemAllocAsync(4, st)
+		s.ok(r)
+		s.ok(s.CuMemcpyAsync(pooled, s.word(5), 4, st))
+		s.ok(s.CuMemcpyAsync(plain, s.word(5), 4, st))
+		s.ok(s.CuStreamSynchronize(st))
+		s.cleanup(func() {
+			s.CuCtxPushCurrent(ctx)
+			s.CuMemFree(pooled)
+			s.CuCtxPopCurrent()
+		})
+	})
+	pool, r := s.CuDeviceGetDefaultMemPool(dev)
+	s.ok(r)
+	flags, r := s.CuMemPoolGetAccess(pool, onDevice(s.dev))
+	s.ok(r)
+	require.Zero(s.T, flags)
+	return plain, pooled
+}
+
+// allow gives device 0 access to the default pool of another device while f runs.
+func (s *suite) allow(dev driver.CUdevice, f func()) {
+	s.Helper()
+	pool, r := s.CuDeviceGetDefaultMemPool(dev)
+	s.ok(r)
+	desc := []driver.CUmemAccessDesc{{Location: onDevice(s.dev), Flags: readWrite}}
+	s.ok(s.CuMemPoolSetAccess(pool, desc))
+	f()
+	desc[0].Flags = driver.CU_MEM_ACCESS_FLAGS_PROT_NONE
+	s.ok(s.CuMemPoolSetAccess(pool, desc))
+}
+
+func peerCopy(s *suite) {
+	dev, ctx := s.peer()
+	plain, pooled := s.peerMemory(dev, ctx)
+	st, here := s.stream(), s.alloc(4)
+	node := func(src driver.CUdeviceptr) driver.CUresult {
+		g, r := s.CuGraphCreate(0)
+		s.ok(r)
+		defer s.CuGraphDestroy(g)
+		_, r = s.CuGraphAddMemcpyNode(g, nil, &driver.CUDA_MEMCPY3D{
+			SrcMemoryType: driver.CU_MEMORYTYPE_DEVICE, SrcDevice: src,
+			DstMemoryType: driver.CU_MEMORYTYPE_DEVICE, DstDevice: here, WidthInBytes: 4, Height: 1, Depth: 1,
+		}, s.ctx)
+		return r
+	}
+	s.ok(s.CuMemcpyAsync(here, plain, 4, st))
+	s.ok(s.CuStreamSynchronize(st))
+	s.same(5, here)
+	s.ok(node(plain))
+	refused := func() {
+		s.Helper()
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemcpyAsync(here, pooled, 4, st))
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemcpyAsync(pooled, s.word(1), 4, st))
+	}
+	refused()
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, node(pooled))
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
+	refused()
+	g, r := s.CuStreamEndCapture(st)
+	s.ok(r)
+	s.ok(s.CuGraphDestroy(g))
+	s.allow(dev, func() {
+		s.ok(s.CuMemcpyAsync(pooled, s.word(7), 4, st))
+		s.ok(s.CuMemcpyAsync(here, pooled, 4, st))
+		s.ok(s.CuStreamSynchronize(st))
+		s.same(7, here)
+		s.ok(node(pooled))
+	})
+	refused()
+}
+
+func peerCopyBetween(s *suite) {
+	dev, ctx := s.peer()
+	plain, pooled := s.peerMemory(dev, ctx)
+	here := s.alloc(4)
+	var theirs driver.CUstream
+	s.in(ctx, func() { theirs = s.stream() })
+	for _, st := range []driver.CUstream{s.stream(), theirs} {
+		for _, there := range []driver.CUdeviceptr{plain, pooled} {
+			s.ok(s.CuMemcpyAsync(here, s.word(9), 4, driver.CU_STREAM_LEGACY))
+			s.ok(s.CuStreamSynchronize(driver.CU_STREAM_LEGACY))
+			current := s.ctx
+			if st == theirs {
+				current = ctx
+			}
+			s.in(current, func() {
+				s.ok(s.CuMemcpyPeerAsync(there, ctx, here, s.ctx, 4, st))
+				s.ok(s.CuStreamSynchronize(st))
+			})
+			s.ok(s.CuMemcpyAsync(here, s.word(0), 4, driver.CU_STREAM_LEGACY))
+			s.ok(s.CuStreamSynchronize(driver.CU_STREAM_LEGACY))
+			s.in(current, func() {
+				s.ok(s.CuMemcpyPeerAsync(here, s.ctx, there, ctx, 4, st))
+				s.ok(s.CuStreamSynchronize(st))
+			})
+			s.same(9, here)
+		}
+	}
+	own, other := s.alloc(4), s.stream()
+	s.ok(s.CuMemcpyPeerAsync(own, s.ctx, here, s.ctx, 4, other))
+	s.ok(s.CuMemcpyPeerAsync(pooled, ctx, plain, ctx, 4, other)) // in a stream of another device
+	s.ok(s.CuStreamSynchronize(other))
+	s.same(9, own)
+}
+
+func peerCopyCaptured(s *suite) {
+	dev, ctx := s.peer()
+	plain, _ := s.peerMemory(dev, ctx)
+	st, here := s.stream(), s.alloc(4)
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuMemcpyPeerAsync(here, s.ctx, plain, ctx, 4, st))
+	s.invalidated(st)
+}
+
+func peerFill(s *suite) {
+	dev, ctx := s.peer()
+	plain, pooled := s.peerMemory(dev, ctx)
+	st := s.stream()
+	for _, p := range []driver.CUdeviceptr{plain, pooled} {
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemsetD32Async(p, 1, 1, st))
+		s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
+		s.ok(s.CuMemsetD32Async(p, 1, 1, st))
+		g, r := s.CuStreamEndCapture(st)
+		s.ok(r)
+		_, r = s.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+		s.ok(s.CuGraphDestroy(g))
+	}
+	g, r := s.CuGraphCreate(0)
+	s.ok(r)
+	defer s.CuGraphDestroy(g)
+	params := driver.CUDA_MEMSET_NODE_PARAMS{ElementSize: 4, Width: 1, Height: 1, Value: 1, Dst: plain}
+	_, r = s.CuGraphAddMemsetNode(g, nil, &params, s.ctx)
+	s.ok(r)
+	params.Dst = pooled
+	_, r = s.CuGraphAddMemsetNode(g, nil, &params, s.ctx)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	_, r = s.CuGraphAddMemsetNode(g, nil, &params, ctx)
+	s.ok(r)
+	s.allow(dev, func() {
+		s.ok(s.CuMemsetD32Async(pooled, 1, 1, st))
+		s.ok(s.CuStreamSynchronize(st))
+	})
 }
 
 func poolSelf(s *suite) {

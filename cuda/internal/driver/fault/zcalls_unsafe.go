@@ -816,6 +816,14 @@ func (d *Driver) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, s
 	return d.API.CuMemcpyAsync(dst, src, size, s)
 }
 
+// CuMemcpyPeerAsync calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemcpyPeerAsync(dst driver.CUdeviceptr, dstCtx driver.CUcontext, src driver.CUdeviceptr, srcCtx driver.CUcontext, size uint64, s driver.CUstream) (result driver.CUresult) {
+	if result = d.next("CuMemcpyPeerAsync"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemcpyPeerAsync(dst, dstCtx, src, srcCtx, size, s)
+}
+
 // CuMemcpyBatchAsync calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuMemcpyBatchAsync(dsts []driver.CUdeviceptr, srcs []driver.CUdeviceptr, sizes []uint64, attrs []driver.CUmemcpyAttributes, first []uint64, s driver.CUstream) (result driver.CUresult) {
 	if result = d.next("CuMemcpyBatchAsync"); result != driver.CUDA_SUCCESS {

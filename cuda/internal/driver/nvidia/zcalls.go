@@ -469,6 +469,10 @@ func (d *binding) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, 
 	return driver.CUresult(C.cuMemcpyAsync(d.fn[cuMemcpyAsync], C.CUdeviceptr(dst), C.CUdeviceptr(src), C.size_t(size), C.CUstream(s)))
 }
 
+func (d *binding) CuMemcpyPeerAsync(dst driver.CUdeviceptr, dstCtx driver.CUcontext, src driver.CUdeviceptr, srcCtx driver.CUcontext, size uint64, s driver.CUstream) (result driver.CUresult) {
+	return driver.CUresult(C.cuMemcpyPeerAsync(d.fn[cuMemcpyPeerAsync], C.CUdeviceptr(dst), C.CUcontext(dstCtx), C.CUdeviceptr(src), C.CUcontext(srcCtx), C.size_t(size), C.CUstream(s)))
+}
+
 func (d *binding) CuMemcpyBatchAsync(dsts []driver.CUdeviceptr, srcs []driver.CUdeviceptr, sizes []uint64, attrs []driver.CUmemcpyAttributes, first []uint64, s driver.CUstream) (result driver.CUresult) {
 	if len(dsts) != len(srcs) {
 		result = driver.CUDA_ERROR_INVALID_VALUE

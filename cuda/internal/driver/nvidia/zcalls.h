@@ -608,6 +608,11 @@ static inline CUresult cuMemcpyAsync(address fn, CUdeviceptr a, CUdeviceptr b, s
 	return fn ? CAST((CUdeviceptr, CUdeviceptr, size_t, CUstream))(a, b, c, d) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static inline CUresult cuMemcpyPeerAsync(address fn, CUdeviceptr a, CUcontext b, CUdeviceptr c, CUcontext d, size_t e, CUstream f)
+{
+	return fn ? CAST((CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))(a, b, c, d, e, f) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static inline CUresult cuMemcpyBatchAsync(address fn, CUdeviceptr *a, CUdeviceptr *b, size_t *c, size_t d, CUmemcpyAttributes *e, size_t *f, size_t g, CUstream h)
 {
 	return fn ? CAST((CUdeviceptr *, CUdeviceptr *, size_t *, size_t, CUmemcpyAttributes *, size_t *, size_t, CUstream))(a, b, c, d, e, f, g, h) : CUDA_ERROR_NOT_SUPPORTED;

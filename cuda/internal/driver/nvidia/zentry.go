@@ -105,6 +105,7 @@ const (
 	cuMemPoolExportPointer
 	cuMemPoolImportPointer
 	cuMemcpyAsync
+	cuMemcpyPeerAsync
 	cuMemcpyBatchAsync
 	cuMemcpy3DAsync
 	cuMemsetD8Async
@@ -317,6 +318,7 @@ var entries = [entryCount]entry{
 	cuMemPoolExportPointer:                           {"cuMemPoolExportPointer", 11020, "", optional},
 	cuMemPoolImportPointer:                           {"cuMemPoolImportPointer", 11020, "", optional},
 	cuMemcpyAsync:                                    {"cuMemcpyAsync", 4000, "", required},
+	cuMemcpyPeerAsync:                                {"cuMemcpyPeerAsync", 4000, "", required},
 	cuMemcpyBatchAsync:                               {"cuMemcpyBatchAsync", 13000, "_v2", optional},
 	cuMemcpy3DAsync:                                  {"cuMemcpy3DAsync", 3020, "_v2", required},
 	cuMemsetD8Async:                                  {"cuMemsetD8Async", 3020, "", required},

@@ -25,6 +25,15 @@ type copyWork struct {
 
 // newCopyWork checks the parameters of a copy.
 func (d *simulator) newCopyWork(p *driver.CUDA_MEMCPY3D, c *context) (*copyWork, driver.CUresult) {
+	w, r := d.newPeerCopyWork(p, c)
+	if r == driver.CUDA_SUCCESS && (c.dev.memory.Shut(w.src.addr) || c.dev.memory.Shut(w.dst.addr)) {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return w, r
+}
+
+// newPeerCopyWork is newCopyWork for memory of all devices.
+func (d *simulator) newPeerCopyWork(p *driver.CUDA_MEMCPY3D, c *context) (*copyWork, driver.CUresult) {
 	if p == nil || p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0 {
 		return nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -166,11 +175,7 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 	if r != driver.CUDA_SUCCESS || size == 0 {
 		return r
 	}
-	w, r := d.newCopyWork(&driver.CUDA_MEMCPY3D{
-		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: src,
-		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: dst,
-		WidthInBytes: size, Height: 1, Depth: 1,
-	}, s.ctx)
+	w, r := d.newCopyWork(linearCopy(dst, src, size), s.ctx)
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
@@ -190,6 +195,41 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 		s.enqueue(&stagedWork{w.dst, data})
 		return driver.CUDA_SUCCESS
 	}
+	return d.copy(s, w)
+}
+
+func linearCopy(dst, src driver.CUdeviceptr, size uint64) *driver.CUDA_MEMCPY3D {
+	return &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: src,
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: dst,
+		WidthInBytes: size, Height: 1, Depth: 1,
+	}
+}
+
+// CuMemcpyPeerAsync copies size bytes between devices. Not in a capture, as seen
+// on two H100 (580.159).
+func (d *simulator) CuMemcpyPeerAsync(
+	dst driver.CUdeviceptr, dstCtx driver.CUcontext, src driver.CUdeviceptr, srcCtx driver.CUcontext, size uint64, h driver.CUstream,
+) driver.CUresult {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if d.contexts.get(dstCtx) == nil || d.contexts.get(srcCtx) == nil {
+		return driver.CUDA_ERROR_INVALID_CONTEXT
+	}
+	if r := d.refuseCapturing(s); r != driver.CUDA_SUCCESS || size == 0 {
+		return r
+	}
+	w, r := d.newPeerCopyWork(linearCopy(dst, src, size), s.ctx)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if r := d.refuseReserved(w, "cuMemcpyPeerAsync"); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	d.behindGraphs()
+	s.awaitRoom(false)
 	return d.copy(s, w)
 }
 

@@ -92,6 +92,9 @@ func (d *simulator) newExec(g *graph, params *driver.CUDA_GRAPH_INSTANTIATE_PARA
 		params.Result_out = driver.CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
 		return nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	if b.plan.isDenied() {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
 	x := &graphExec{sim: d, graph: g, shape: s, index: b.index, plan: b.plan, contexts: b.plan.contexts()}
 	x.allocs, x.unfreed, x.frees = b.plan.allocs()
 	for _, a := range x.allocs {

@@ -95,7 +95,7 @@ func (d *simulator) CuGraphExecMemsetNodeSetParams(h driver.CUgraphExec, n drive
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	w, r := d.newFillWork(params, c)
+	w, r := d.newFillNode(params, c)
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}

@@ -12,9 +12,20 @@ import (
 
 // fillWork writes one value into the rows of a rectangle.
 type fillWork struct {
-	params driver.CUDA_MEMSET_NODE_PARAMS
-	ctx    *context
-	dst    operand
+	params   driver.CUDA_MEMSET_NODE_PARAMS
+	ctx      *context
+	dst      operand
+	captured bool
+}
+
+// newFillNode checks the parameters of a fill that is a node: of what it must
+// not reach.
+func (d *simulator) newFillNode(p *driver.CUDA_MEMSET_NODE_PARAMS, c *context) (*fillWork, driver.CUresult) {
+	w, r := d.newFillWork(p, c)
+	if r == driver.CUDA_SUCCESS && c.dev.memory.Shut(w.dst.addr) {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return w, r
 }
 
 // newFillWork checks the parameters of a fill.
@@ -40,6 +51,12 @@ func (d *simulator) newFillWork(p *driver.CUDA_MEMSET_NODE_PARAMS, c *context) (
 	return w, r
 }
 
+// isDenied reports whether the memory is a peer's to which there is no access.
+// NVIDIA's driver (580.159) refuses that in streams, and what was captured of it
+// when the graph is instantiated; a node that was added may fill what cuMemAlloc
+// gave.
+func (w *fillWork) isDenied() bool { return w.ctx.dev.memory.Denied(w.dst.addr) != "" }
+
 func (w *fillWork) run(x *execution) *failure {
 	p := &w.params
 	if row := p.Width * uint64(p.ElementSize); x.touches() {
@@ -63,7 +80,8 @@ func (d *simulator) memset(dst driver.CUdeviceptr, value uint32, elementSize uin
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if w.dst.isReserved() && s.capture.Load() == nil {
+	w.captured = s.capture.Load() != nil
+	if !w.captured && (w.dst.isReserved() || w.isDenied()) {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	return d.submit(s, w, driver.CU_GRAPH_NODE_TYPE_MEMSET)

@@ -74,7 +74,7 @@ func (d *simulator) CuGraphAddMemsetNode(g driver.CUgraph, deps []driver.CUgraph
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	w, r := d.newFillWork(params, c)
+	w, r := d.newFillNode(params, c)
 	return d.addWork(g, deps, driver.CU_GRAPH_NODE_TYPE_MEMSET, w, r)
 }
 
@@ -224,7 +224,7 @@ func (d *simulator) CuGraphMemsetNodeSetParams(h driver.CUgraphNode, params *dri
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	w, r := d.newFillWork(params, old.ctx)
+	w, r := d.newFillNode(params, old.ctx)
 	if r == driver.CUDA_SUCCESS {
 		n.work = w
 	}

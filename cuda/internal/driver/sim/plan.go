@@ -266,6 +266,14 @@ func contextOfWork(w work) *context {
 	return nil
 }
 
+// isDenied reports whether a captured fill cannot reach its memory.
+func (p *plan) isDenied() bool {
+	return slices.ContainsFunc(p.nodes, func(n planNode) bool {
+		w, ok := n.work.(*fillWork)
+		return ok && w.captured && w.isDenied()
+	})
+}
+
 // allocs returns what the plan allocates, and which of that it does not free.
 func (p *plan) allocs() (all, unfreed []*graphAlloc, frees []*graphAlloc) {
 	left := map[*graphAlloc]int{} // nodes that allocate, less nodes that free

@@ -715,6 +715,13 @@ func (d *tracer) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, s
 	return
 }
 
+func (d *tracer) CuMemcpyPeerAsync(dst driver.CUdeviceptr, dstCtx driver.CUcontext, src driver.CUdeviceptr, srcCtx driver.CUcontext, size uint64, s driver.CUstream) (result driver.CUresult) {
+	call := d.begin("cuMemcpyPeerAsync", []field{{"dst", dst}, {"dstCtx", dstCtx}, {"src", src}, {"srcCtx", srcCtx}, {"size", size}, {"s", s}})
+	result = d.API.CuMemcpyPeerAsync(dst, dstCtx, src, srcCtx, size, s)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuMemcpyBatchAsync(dsts []driver.CUdeviceptr, srcs []driver.CUdeviceptr, sizes []uint64, attrs []driver.CUmemcpyAttributes, first []uint64, s driver.CUstream) (result driver.CUresult) {
 	call := d.begin("cuMemcpyBatchAsync", []field{{"dsts", dsts}, {"srcs", srcs}, {"sizes", sizes}, {"attrs", attrs}, {"first", first}, {"s", s}})
 	result = d.API.CuMemcpyBatchAsync(dsts, srcs, sizes, attrs, first, s)

@@ -419,6 +419,12 @@ EXPORT CUresult cuMemcpyAsync(uint64_t a, uint64_t b, size_t c, handle d)
 	return 0;
 }
 
+EXPORT CUresult cuMemcpyPeerAsync(uint64_t a, handle b, uint64_t c, handle d, size_t e, handle f)
+{
+	note("cuMemcpyPeerAsync %llu %llu %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d), NUMBER(e), NUMBER(f));
+	return 0;
+}
+
 EXPORT CUresult cuMemsetD8Async(uint64_t a, unsigned char b, size_t c, handle d)
 {
 	note("cuMemsetD8Async %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d));
@@ -773,6 +779,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuMemPoolExportPointer", (void *)cuMemPoolExportPointer},
 	{"cuMemPoolImportPointer", (void *)cuMemPoolImportPointer},
 	{"cuMemcpyAsync", (void *)cuMemcpyAsync},
+	{"cuMemcpyPeerAsync", (void *)cuMemcpyPeerAsync},
 	{"cuMemcpyBatchAsync", (void *)cuMemcpyBatchAsync_v2},
 	{"cuMemsetD8Async", (void *)cuMemsetD8Async},
 	{"cuMemsetD16Async", (void *)cuMemsetD16Async},

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs with nodes on two devices.
+
+A process has as many devices as its driver was opened with, so each test is a process of its own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+
+START = """
+import gc
+import numpy as np
+import cudago as cu
+
+def refused(error, words, call):
+    try:
+        call()
+    except error as e:
+        assert words in str(e), e
+    else:
+        raise AssertionError(f"{words} was not refused")
+
+a, b = cu.Device.all()[:2]
+sa, sb = a.create_stream(), b.create_stream()
+source = 'extern "C" __global__ void add(int* p, int n) { p[threadIdx.x] += n; }'
+add, config = cu.Program(source).compile()["add"], cu.LaunchConfig(1, 16)
+
+def zeros(stream):
+    t = cu.zeros(16, "i4", stream=stream)
+    stream.sync()
+    return t
+"""
+
+SCRIPTS = {
+    "a capture forks to the other device": """
+        out = np.zeros(16, "i4")
+
+        def build():
+            x, y = zeros(sa), zeros(sb)
+            with sa.capture() as graph:
+                cu.launch(sa, config, add, x, 1)
+                with graph.fork(sb) as there:
+                    cu.launch(there, config, add, y, 5)
+                    y.buffer.copy_to(out, stream=there)
+                cu.launch(sa, config, add, x, 2)
+            x.close(), y.close()
+            return graph.instantiate()
+
+        step = build()
+        gc.collect()
+        others = [zeros(s) for s in (sa, sb) for _ in range(8)]
+        assert [n.name for n in step.nodes] == ["kernel_0", "kernel_1", "memcpy_0", "kernel_2"]
+        for i in range(1, 4):
+            step.launch(sa)
+            sa.sync()
+            assert (out == 5 * i).all(), (i, out)
+        assert not any(o.numpy(stream=s).any() for s in (sa, sb) for o in others
+                       if o.buffer.device == s.device)
+        step.close()
+        cu.testing.settle()
+        assert cu.live_objects()["Graph"] == 0 if "Graph" in cu.live_objects() else True
+        """,
+    "a graph embeds one of the other device": """
+        x, y = zeros(sa), zeros(sb)
+        inner = cu.Graph(b)
+        inner.launch(config, add, y, 7, name="there")
+        outer = cu.Graph(a)
+        outer.launch(config, add, x, 1, name="first").embed(inner, name="part").launch(
+            config, add, x, 2, name="last")
+        inner.close()
+        step = outer.instantiate()
+        for i in (1, 2):
+            step.launch(sa)
+            sa.sync()
+            assert (x.numpy(stream=sa) == 3 * i).all() and (y.numpy(stream=sb) == 7 * i).all()
+        with sa.capture() as captured:
+            step.launch(sa)
+            with captured.fork(sb) as there:
+                cu.launch(there, config, add, y, 100)
+        captured.instantiate().launch(sa)
+        sa.sync()
+        assert (y.numpy(stream=sb) == 121).all()
+        """,
+    "events order two devices": """
+        x, y = zeros(sa), zeros(sb)
+        event = b.create_event()
+        refused(ValueError, "event is on device 1, the graph on device 0", lambda: cu.Graph(a).record(event))
+        refused(ValueError, "event belongs to device 1, stream to device 0", lambda: sa.record(event))
+        here, there = cu.Graph(a), cu.Graph(b)
+        own = a.create_event()
+        here.launch(config, add, x, 1).record(own)
+        there.launch(config, add, y, 10)
+        first, second = here.instantiate(), there.instantiate()
+        out = cu.empty(16, "i4", stream=sb)
+        for i in range(1, 51):
+            first.launch(sa)
+            sb.wait(own)
+            second.launch(sb)
+            out.copy_from(x, stream=sb)
+            sa.wait(sb.record())
+        sb.sync()
+        assert (out.numpy(stream=sb) == 50).all() and (y.numpy(stream=sb) == 500).all()
+        """,
+    "a graph is launched on its own device": """
+        step = cu.Graph(b)
+        step.callback(lambda: None)
+        step = step.instantiate()
+        refused(ValueError, "the graph is on device 1, the stream on device 0", lambda: step.launch(sa))
+        """,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_two_devices(driver, script, name):
+    if driver == "nvidia" and len(cu.Device.all()) < 2:
+        pytest.skip("there is one device")
+    run = script(script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM="devices=2")
+    assert run.stderr == ""
+    assert run.returncode == 0
