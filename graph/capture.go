@@ -256,16 +256,23 @@ func addedNode(before, after []cuda.NodeHandle) cuda.NodeHandle {
 // Errors: [cuda.ErrClosed] after End; the operands are released then.
 func (c *Capture) Keep(operands []Operand) error {
 	b := newBundle(operands)
-	c.mu.Lock()
-	ended := c.ended
-	if !ended {
-		c.loose = append(c.loose, b)
-	}
-	c.mu.Unlock()
-	if ended {
+	err := c.keep(b)
+	if err != nil {
 		b.release()
+	}
+	return err
+}
+
+func (c *Capture) keep(b *bundle) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
 		return &cuda.ClosedError{What: "capture"}
 	}
+	if err := b.mayUse(c); err != nil {
+		return err
+	}
+	c.loose = append(c.loose, b)
 	return nil
 }
 

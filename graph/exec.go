@@ -165,9 +165,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	}
 	x.edited = g.h.edited
 	x.addNodes(g, "")
-	for _, b := range g.loose {
-		x.hold(nil, "", b)
-	}
+	g.eachLoose("", func(path string, b *bundle) { x.hold(nil, path, b) })
 	g.h.holders++
 	g.h.execs.Add(1)
 	live.execs.Add(1)

@@ -150,9 +150,7 @@ func (x *Exec) take(g *Graph, nodes []flatNode) []*retirement {
 			x.holdInside(x.nodes[i], n.child)
 		}
 	}
-	for _, b := range g.loose {
-		x.hold(nil, "", b)
-	}
+	g.eachLoose("", func(path string, b *bundle) { x.hold(nil, path, b) })
 	if g.h.edited || x.edited {
 		// The driver's order may differ from ours, so that it may have paired
 		// alike nodes otherwise: nothing of g is released before the next Update.

@@ -50,7 +50,7 @@ type Graph struct {
 	backward int                   // guarded by h.mu; zero: no path leads to an older node
 	byName   map[string]*Node      // guarded by h.mu
 	counts   map[cuda.NodeType]int // guarded by h.mu; for automatic names
-	loose    []*bundle             // guarded by h.mu; of captured operations without a known node
+	loose    []*bundle             // guarded by h.mu; of g as a whole, and of captured operations without a known node
 	resolved uint64                // guarded by h.mu; how often dependencies were resolved
 }
 
@@ -203,6 +203,20 @@ func (g *Graph) eachBundle(prefix string, visit func(path string, b *bundle)) {
 			visit(prefix+n.name, n.bundle)
 		}
 		n.eachInner(prefix, func(prefix string, inner *Graph) { inner.eachBundle(prefix, visit) })
+	}
+	for _, b := range g.loose {
+		visit(prefix, b)
+	}
+}
+
+// eachLoose visits the bundles of g as a whole, and of the bodies in it.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) eachLoose(prefix string, visit func(path string, b *bundle)) {
+	for _, n := range g.all() {
+		if n.child == nil {
+			n.eachInner(prefix, func(prefix string, body *Graph) { body.eachLoose(prefix, visit) })
+		}
 	}
 	for _, b := range g.loose {
 		visit(prefix, b)

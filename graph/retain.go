@@ -134,6 +134,36 @@ func (b *bundle) object(operand string) any {
 	return nil
 }
 
+// Retain makes g as a whole keep operands alive, as [Capture.Keep] does while it
+// is being captured: for as long as g, or a clone, a parent or an executable of
+// what it is from now on.
+//
+// Errors: as for adding a node; the operands are released then.
+func (g *Graph) Retain(operands []Operand) error {
+	b := newBundle(operands)
+	err := g.keepLoose(b)
+	if err != nil {
+		b.release()
+	}
+	return err
+}
+
+func (g *Graph) keepLoose(b *bundle) error {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if err := g.usable(beChanged); err != nil {
+		return err
+	}
+	if err := b.mayUse(nil); err != nil {
+		return err
+	}
+	if b != nil {
+		g.loose = append(g.loose, b)
+		g.watch.notify([]*bundle{b}, nil)
+	}
+	return nil
+}
+
 // A watcher is the OnBundle function of an owner, or nil.
 type watcher func(r Retainer, held bool)
 

@@ -270,6 +270,7 @@ static PyMethodDef methods[] = {
     {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
     {"_origin", METHOD(cudago_capture_origin), METH_O, NULL},
     {"_export", METHOD(cudago_graph_export), METH_NOARGS, NULL},
+    {"_retain", METHOD(cudago_graph_retain), METH_FASTCALL, NULL},
     {"_capture_into", METHOD(cudago_graph_capture), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},

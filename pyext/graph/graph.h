@@ -81,6 +81,7 @@ enum cudago_role { ROLE_SRC,
                    ROLE_MEMORY,
                    ROLE_SEMAPHORE,
                    ROLE_OWNER,
+                   ROLE_OBJECT,
                    ROLE_PARAMETER };
 enum cudago_reason { REASON_MEMCPY,
                      REASON_MEMSET,
@@ -90,7 +91,8 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_FREE,
                      REASON_MEMOP,
                      REASON_SEMAPHORE,
-                     REASON_HANDLE };
+                     REASON_HANDLE,
+                     REASON_RETAIN };
 
 /* A node that C has added to the driver's graph, and that Go does not know yet. This is small, because memory that is
  * new to a process costs more than all else that is done for a node. What it uses are, of a kernel, the Operands of its
@@ -241,6 +243,7 @@ int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /
 /* foreign.c */
 PyObject *cudago_graph_from_handle(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_export(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_retain(PyObject *graph, PyObject *const *args, Py_ssize_t n);
 
 /* embed.c: methods of Graph and of GraphExec */
 PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);

@@ -261,8 +261,8 @@ func releaseOperands(list []graph.Operand) {
 }
 
 var (
-	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory", "semaphore", "owner"} // enum cudago_role
-	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free", "batch mem op", "semaphore", "handle"}
+	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory", "semaphore", "owner", "object"} // enum cudago_role
+	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free", "batch mem op", "semaphore", "handle", "retain"}
 )
 
 // The names that errors use: "parameter 1 of kernel saxpy must be ...".

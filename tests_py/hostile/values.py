@@ -94,6 +94,7 @@ VALUES: dict[str, list[Value]] = {
     "Graph.from_handle.handle": things("graph_handle"),
     "Graph.from_handle.owner": things("graph"),
     "owner": things("array"),
+    "retain.objects": [*MEMORY, *things("graph")],
     # memory
     "src": MEMORY,
     "dst": MEMORY,

@@ -82,6 +82,50 @@ class Shared:
         )
         return made  # type: ignore[no-any-return]
 
+    def retain(self, *objects: object) -> None:
+        """Keep objects alive that work of other libraries in this graph uses.
+
+        Parameters
+        ----------
+        *objects : object
+            What the graph keeps: tensors, arrays, communicators, anything. Of memory it keeps the
+            allocation, as nodes do: closing or resizing the object takes nothing away from it.
+
+        Raises
+        ------
+        TypeError
+            If an object is None or an int: neither keeps anything alive.
+        ClosedError
+            If the graph, or one of the objects, is closed.
+        ValueError
+            If the graph is a view of one in another graph, which cannot be changed.
+
+        See Also
+        --------
+        retained : Lists them, with no node.
+
+        Notes
+        -----
+        In a capture the kernels of other libraries become nodes, of whose operands cudago knows
+        nothing. Hand those over, in the block or after it. They live as long as this graph, a
+        clone, a graph that embeds it, an executable made of it from now on, and their launches.
+        What a library allocates itself while it is being captured, it may use again as soon as its
+        own objects are gone: retain these objects too.
+
+        Examples
+        --------
+        >>> class Communicator: ...
+        >>> communicator, x = Communicator(), device.allocate(4, stream=stream)
+        >>> with stream.capture() as graph:
+        ...     pass  # the communicator queues work on x in this stream
+        >>> graph.retain(communicator, x)
+        >>> x.close()
+        >>> [(kept.operand, kept.nbytes) for kept in graph.retained]
+        [('object', 0), ('object', 4)]
+        """
+        graph: Any = self
+        graph._retain(*objects)
+
     @property
     def handle(self) -> int:
         """The ``CUgraph``, as an integer, for other libraries.
