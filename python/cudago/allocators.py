@@ -16,6 +16,7 @@ from . import _core
 from ._finalize import finalize
 from ._memory.buffer import Buffer
 from ._memory.resource import DeviceMemoryResource, MemoryResource
+from ._ordinal import device_at
 from ._stream.stream import Stream
 from .errors import ClosedError, OutOfMemoryError
 
@@ -287,17 +288,30 @@ class _ForCuPy:
 
     def __call__(self, nbytes: int) -> Any:
         cuda = importlib.import_module("cupy").cuda
+        ordinal = cuda.Device().id
+        home = self.resource.device
+        if home is not None and home.ordinal != ordinal:
+            raise ValueError(
+                f"the memory resource is on device {home.ordinal}, CuPy's current device is "
+                f"{ordinal}: give each device an allocator of its own"
+            )
         try:
-            buffer = self.resource.allocate(nbytes, stream=Stream(cuda.get_current_stream()))
+            stream = _stream_on(cuda.get_current_stream(), device_at(ordinal))
+            buffer = self.resource.allocate(nbytes, stream=stream)
         except OutOfMemoryError as e:  # CuPy, and who uses it, expects its own
             free, total = cuda.runtime.memGetInfo()
             raise cuda.memory.OutOfMemoryError(nbytes, total - free) from e
-        ordinal = cuda.Device().id
         memory = cuda.UnownedMemory(buffer.handle, nbytes, buffer, ordinal)
         return cuda.MemoryPointer(memory, 0)
 
     def __repr__(self) -> str:
         return f"<cudago.allocators.for_cupy({self.resource!r})>"
+
+
+def _stream_on(theirs: Any, device: Device) -> Stream:
+    """Return a stream of another library. Default streams do not say of which device they are."""
+    _, handle = theirs.__cuda_stream__()
+    return Stream.from_handle(handle, device=device, owner=theirs)
 
 
 def _checked(resource: object) -> _core.MemoryResource:
@@ -354,7 +368,7 @@ class _ForRMM:
     def allocate(self, nbytes: int, stream: Any = None) -> int:
         if nbytes == 0:
             return 0
-        on = _stream_of_rmm(stream)
+        on = _stream_of_rmm(stream, self.resource.device)
         buffer = self.resource.allocate(nbytes, stream=on)
         address = buffer.handle
         self.held[address] = buffer, on
@@ -367,7 +381,7 @@ class _ForRMM:
 
     def _give_back(self, address: int, stream: Any) -> None:
         try:
-            there = _stream_of_rmm(stream)
+            there = _stream_of_rmm(stream, self.resource.device)
             buffer, on = self.held[address]
             if there != on and not on.is_closed:
                 on.wait(there)  # the free comes after what RMM's user has ordered before it
@@ -379,10 +393,10 @@ class _ForRMM:
         buffer.close()
 
 
-def _stream_of_rmm(stream: Any) -> Stream:
+def _stream_of_rmm(stream: Any, device: Device | None) -> Stream:
     if not hasattr(stream, "__cuda_stream__"):
         raise TypeError("this RMM does not name its streams; a newer one does (__cuda_stream__)")
-    return Stream(stream)
+    return Stream(stream) if device is None else _stream_on(stream, device)
 
 
 def for_rmm(resource: MemoryResource) -> Any:

@@ -390,6 +390,51 @@ def test_cupy_gets_its_own_error_of_too_little_memory(cupy, device, stream):
     assert isinstance(e.value.__cause__, cu.OutOfMemoryError)
 
 
+ON_ANOTHER_DEVICE = """
+import sys
+from types import ModuleType, SimpleNamespace
+import cudago as cu
+from cudago.allocators import for_cupy, for_rmm
+
+class Default:  # of whatever device is current
+    def __cuda_stream__(self):
+        return 0, 1
+
+cupy, rmm, current = ModuleType("cupy"), ModuleType("rmm"), 1
+cupy.cuda = SimpleNamespace(
+    Device=lambda: SimpleNamespace(id=current),
+    get_current_stream=Default,
+    UnownedMemory=lambda *given: given,
+    MemoryPointer=lambda memory, offset: memory,
+)
+rmm.mr = SimpleNamespace(CallbackMemoryResource=lambda *calls: calls)
+sys.modules.update(cupy=cupy, rmm=rmm)
+a, b = cu.Device.all()
+address, size, buffer, ordinal = for_cupy(b.memory_resource)(64)
+assert (size, ordinal, buffer.device) == (64, 1, b)
+buffer.fill(1, stream=b.default_stream)
+try:
+    for_cupy(a.memory_resource)(64)
+except ValueError as e:
+    assert "memory resource is on device 0, CuPy's current device is 1" in str(e), e
+else:
+    raise AssertionError("CuPy would use it on device 1")
+allocate, deallocate = for_rmm(b.memory_resource)
+address = allocate(64, Default())
+deallocate(address, 64, Default())
+del buffer
+cu.testing.settle()
+assert not cu.live_objects().get("Buffer"), cu.live_objects()
+"""
+
+
+def test_other_libraries_use_another_device(script, driver):
+    if driver == "nvidia" and len(cu.Device.all()) != 2:
+        pytest.skip("needs two devices")
+    run = script(ON_ANOTHER_DEVICE, CUDAGO_SIM="devices=2")
+    assert run.returncode == 0, run.stderr
+
+
 class Callbacks:
     """RMM's resource that calls functions."""
 
