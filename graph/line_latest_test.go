@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,15 +16,19 @@ import (
 // each work, as the border does.
 type covered struct {
 	*Line
-	t     *testing.T
-	raw   *cuda.Stream
-	pos   uint64
-	event *cuda.Event
+	t   *testing.T
+	raw *cuda.Stream
+
+	mu    sync.Mutex  // the reaper takes the event too
+	pos   uint64      // guarded by mu
+	event *cuda.Event // guarded by mu
 }
 
 func newCovered(t *testing.T, ctx *cuda.Context, s *cuda.Stream) *covered {
 	c := &covered{t: t, raw: ctx.WrapStream(s.Handle())}
 	l, err := NewLine(c.raw, LineOptions{Latest: func() (uint64, *cuda.Event) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		pos, e := c.pos, c.event
 		c.pos, c.event = 0, nil
 		return pos, e
@@ -36,6 +41,8 @@ func newCovered(t *testing.T, ctx *cuda.Context, s *cuda.Stream) *covered {
 
 // work records the event in a stream, behind what was queued there.
 func (c *covered) work(in *cuda.Stream) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.event == nil {
 		e, err := c.raw.Context().TakeEvent(true)
 		require.NoError(c.t, err)

@@ -11,14 +11,14 @@ import (
 
 // What cuda.h leaves open here was seen on two H200, driver 580.159, CUDA 13.0.
 var peers = map[string]func(*suite){
-	"context is no peer of its own":                 peerSelf,
-	"peer access is enabled once":                   peerEnable,
-	"peer access reaches what cuMemAlloc gave":      peerAllocation,
-	"peer access to a pool is the pool's own":       peerPool,
-	"pool's own device keeps its access":            poolSelf,
-	"mapped memory can be another device's":         peerMapped,
-	"peer access cannot be enabled during captures": peerCapture,
-	"peer without access faults":                    peerFault,
+	"context is no peer of its own":                                peerSelf,
+	"peer access is enabled once":                                  peerEnable,
+	"peer access reaches what cuMemAlloc gave":                     peerAllocation,
+	"peer access to a pool is the pool's own":                      peerPool,
+	"pool's own device keeps its access":                           poolSelf,
+	"mapped memory can be another device's":                        peerMapped,
+	"peer access cannot be enabled during captures":                peerCapture,
+	"peer without access faults":                                   peerFault,
 	"copy reaches what cuMemAlloc gave, and of a pool what it may": peerCopy,
 	"copy between contexts needs no access":                        peerCopyBetween,
 	"copy between contexts cannot be captured":                     peerCopyCaptured,
