@@ -26,6 +26,7 @@ NAMED = {
     "guide/from-pytorch.rst": ["torch-kernel"],
     "guide/torch-operator.rst": ["torch-operator"],
     "guide/jax-operator.rst": ["jax-operator"],
+    "guide/several-devices.rst": ["nccl", "distributed"],
 }
 MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
