@@ -282,6 +282,26 @@ SCRIPTS = {
             assert set(bytes(out)) == {i}
             there.close(), refill.close()
         """,
+    "a copy that fails leaves nothing": """
+        from cudago import _core
+        x, y = a.allocate(64, stream=sa), b.allocate(64, stream=sb)
+        x.fill(1, stream=sa)
+        y.fill(2, stream=sb)
+        sa.sync(), sb.sync()
+        _core._fail_next("cuMemcpyPeerAsync", 1, 999)
+        refused(cu.CUDAError, "cuMemcpyPeerAsync: CUDA_ERROR_UNKNOWN", lambda: y.copy_from(x, stream=sb))
+        assert numbers(y) == [0x02020202] * 16
+        y.copy_from(x, stream=sb)
+        x.close()
+        assert numbers(y) == [0x01010101] * 16
+        y.close()
+        cu.testing.settle()
+        assert not cu.live_objects().get("Buffer")
+        closed = b.create_stream()
+        closed.close()
+        z = a.allocate(64, stream=sa)
+        refused(cu.ClosedError, "stream is closed", lambda: z.copy_to(z, stream=closed))
+        """,
     "what needs access says so": """
         pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
         x, y = a.allocate(64, stream=sa), pool.allocate(64, stream=sb)
@@ -337,7 +357,10 @@ def test_peers(driver, script, name):
         devices = cu.Device.all()
         if len(devices) < 2 or not devices[0].can_access_peer(devices[1]):
             pytest.skip("needs two devices that can access each other's memory")
-    run = script(script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM="devices=2")
+    settings = "devices=2,faults=0" if "_fail_next" in SCRIPTS[name] else "devices=2"
+    if driver == "nvidia" and "faults" in settings:
+        pytest.skip("the simulated driver's calls can be made to fail")
+    run = script(script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM=settings)
     assert run.stderr == ""
     assert run.returncode == 0
 
