@@ -97,7 +97,7 @@ static int batch_away(const batch *b, cudago_stream *s) {
     cudago_leave l = cudago_gil_leave(s);
     for (Py_ssize_t i = 0; i < 2 * b->n && !stopped; i++) {
         uintptr_t theirs = b->pairs[i / 2].theirs[i % 2];
-        if (theirs) stopped = cudagoStreamsOrder(s->device, theirs, s->h, &st) || st.kind;
+        if (theirs && !cudago_same_stream(theirs, s->h)) stopped = cudagoStreamsOrder(s->device, theirs, s->h, &st) || st.kind;
     }
     if (!stopped) cudagoMemcpyBatch(s->id, b->copies, (int64_t)b->n, b->pageable, &st);
     uint64_t position = cudago_gil_back(&l, stopped);

@@ -79,7 +79,7 @@ static QUIET int transfer_now(const transfer *t) {
         return -1;
     }
     if (t->pageable || !cudago_keeps_gil(t->s)) return transfer_away(t);
-    if (t->theirs && cudago_order_streams(t->s->device, t->theirs, t->s->h)) return unreserve(t), -1;
+    if (t->theirs && cudago_order_after(t->s, t->theirs)) return unreserve(t), -1;
     int32_t r = call_driver(t);
     return finish(t, r, r ? 0 : cudago_queued(t->s));
 }
@@ -116,7 +116,8 @@ static QUIET int copy_now(const copying *c) {
         return cudago_record.memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
     }
     if (!b.size) return 0;
-    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable, .theirs = c->theirs};
+    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable};
+    if (!cudago_same_stream(c->theirs, s->h)) t.theirs = c->theirs;
     if (c->keep) t.keep = c->operand;
     return transfer_now(&t);
 }

@@ -181,17 +181,56 @@ def test_kept_until_the_launch_ends_and_released_without_a_call(lend, code, stre
     wait_until_gone(seen)
 
 
-def test_our_work_comes_after_the_librarys(lender, lend, device, code, stream):
+@pytest.fixture(params=["our stream", "another library's stream"])
+def place(request, stream):
+    """The stream to launch in."""
+    return (
+        stream
+        if request.param == "our stream"
+        else cu.Stream.from_handle(stream.handle, owner=stream)
+    )
+
+
+def test_our_work_comes_after_the_librarys(lender, lend, device, code, stream, place):
     a = lend()
     with device.create_stream() as theirs:
         lender.stream = theirs.handle
         with hold(theirs):
             a.ours.fill(5, stream=theirs)
-            cu.launch(stream, CONFIG, code["add"], a, 2)
-            assert not stream.is_done
-        stream.sync()
+            cu.launch(place, CONFIG, code["add"], a, 2)
+            assert not place.is_done
+        place.sync()
         lender.stream = None
     assert values(a, stream) == [7] * N
+
+
+def test_the_library_works_in_the_stream_of_the_launch(lender, lend, code, stream, place):
+    """There is nothing to order, and the tensor is kept all the same."""
+    a = lend()
+    ours, seen = a.ours, weakref.ref(a)
+    lender.stream = place.handle
+    with hold(place):
+        ours.fill(5, stream=place)
+        cu.launch(place, CONFIG, code["add"], a, 2)
+        del a
+        gc.collect()
+        time.sleep(0.005)
+        assert seen() is not None
+    lender.stream = None
+    place.sync()
+    assert ours.numpy(stream=stream).tolist() == [7] * N
+    wait_until_gone(seen)
+
+
+def test_the_library_works_in_the_default_stream(lender, lend, device, code, stream):
+    """Which has two numbers."""
+    a = lend()
+    place = device.default_stream
+    for lender.stream in (None, 1):
+        cu.launch(place, CONFIG, code["add"], a, 2)
+    lender.stream = None
+    place.sync()
+    assert values(a, stream) == [4] * N
 
 
 def test_a_capture_keeps_it(lend, code, stream):

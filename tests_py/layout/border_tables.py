@@ -191,7 +191,7 @@ WITH_GIL: dict[str, str] = {
     "stream/record.c:record_now": ALONE,
     "stream/record.c:wait_event_now": ALONE,
     "memory/release.c:free_now": "its caller asks may_stick whether it could wait for a callback",
-    "stream/order.c:cudago_order_streams": ALONE,
+    "stream/order.c:order_now": ALONE,
     "stream/line.c:slow": ALONE,
     "stream/keep.c:mark_exposed": ALONE,
     "stream/keep.c:cover": ALONE,
