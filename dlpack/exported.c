@@ -9,6 +9,8 @@
 /* A search tree of cells. Live allocations do not overlap, so "overlaps" is what "equal" means in it. A cell enters at
  * its first export and not when it is allocated, which would cost every allocation. */
 static void *tree;
+/* All that is in the tree, and perhaps more: most of what other libraries have is elsewhere, and need not be looked for. */
+static uint64_t lowest = UINT64_MAX, highest;
 
 /* As other libraries see the memory: the host's address where there is one. */
 static uint64_t base(const cudago_cell *c) { return c->host ? c->host : c->ptr; }
@@ -23,15 +25,25 @@ static int has_owner(const cudago_cell *c) {
     return c->kind != CUDAGO_CELL_HOST && c->kind != CUDAGO_CELL_FOREIGN && c->kind != CUDAGO_CELL_PYTHON;
 }
 
+/* At each export: the memory may have grown since the one before. */
+static void widen(const cudago_cell *c) {
+    if (base(c) < lowest) lowest = base(c);
+    if (base(c) + c->size > highest) highest = base(c) + c->size;
+}
+
 void cudago_exported_note(cudago_cell *c) {
-    if (c->flags & CUDAGO_CELL_NOTED || !c->size || !has_owner(c)) return;
+    if (c->flags & CUDAGO_CELL_NOTED) return widen(c);
+    if (!c->size || !has_owner(c)) return;
     cudago_cell **node = tsearch(c, &tree, compare);
     /* Two cells may share memory: each look at a variable or at a graph's memory makes another. The first one stays. */
-    if (node && *node == c) c->flags |= CUDAGO_CELL_NOTED;
+    if (!node || *node != c) return;
+    c->flags |= CUDAGO_CELL_NOTED;
+    widen(c);
 }
 
 void cudago_exported_forget(cudago_cell *c) {
     tdelete(c, &tree, compare);
+    if (!tree) lowest = UINT64_MAX, highest = 0;
     c->flags &= ~(uint32_t)CUDAGO_CELL_NOTED;
 }
 
@@ -54,8 +66,8 @@ static int retain(cudago_cell *c) {
 }
 
 cudago_cell *cudago_exported_find(const DLTensor *t, const cudago_extent *e, uint64_t *ptr) {
-    if (!tree || !e->size) return NULL;
     uint64_t first = (uint64_t)(uintptr_t)t->data + t->byte_offset;
+    if (first >= highest || first < lowest || !e->size) return NULL;
     cudago_cell probe;
     probe.host = first + (uint64_t)e->low;
     probe.size = (uint64_t)(e->high - e->low);
