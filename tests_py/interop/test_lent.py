@@ -55,6 +55,8 @@ class Lender:
                 d.data, d.device_type, d.device_id = tensor.handle, CUDA, obj.on
                 d.code, d.bits, d.lanes = obj.dtype_code, 32, 1
                 d.ndim, d.shape, d.strides, d.byte_offset = 1, obj.shape_array, obj.strides, 0
+                for name, value in obj.spoiled.items():
+                    setattr(d, name, value)
                 lender.lent += 1
             except cu.ClosedError:  # PyTorch sets an exception, which ctypes cannot
                 return -1
@@ -90,6 +92,7 @@ class Lender:
             "dtype_code": 0,
             "on": 0,
             "strides": None,
+            "spoiled": {},
         }
         if storage:  # as PyTorch's, which refer to what has the memory
             body["untyped_storage"] = lambda t: t.ask()
@@ -299,6 +302,46 @@ def test_what_is_refused(lend, code, stream, facts, error, text):
     with pytest.raises(error, match=text):
         cu.launch(stream, CONFIG, code["add"], lend(**facts), 2)
     assert stream.is_done
+
+
+def sizes(*values):
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "text"),
+    [
+        ({"ndim": -1}, "dimensions is not between 0 and 64"),
+        ({"ndim": 65}, "dimensions is not between 0 and 64"),
+        ({"shape": None}, "the shape is missing"),
+        ({"shape": sizes(-8)}, "a dimension is negative"),
+        ({"ndim": 2, "shape": sizes(2**40, 2**40)}, "the size overflows"),
+        ({"ndim": 2, "shape": sizes(2, 2), "strides": sizes(2**62, 1)}, "the strides overflow"),
+        ({"strides": sizes(-(2**61))}, "the strides overflow"),
+        ({"byte_offset": 2**64 - 1}, "the byte offset overflows"),
+        ({"data": None}, "the data pointer is missing"),
+        ({"lanes": 4}, "the element type is not one that cudago knows"),
+        ({"code": 200}, "the element type is not one that cudago knows"),
+        ({"device_type": 7}, "neither the host nor a CUDA device"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_hostile_numbers(lend, code, stream, spoiled, text):
+    """They are refused before the memory is touched, and nothing is kept."""
+    a = lend(spoiled=spoiled)
+    seen = weakref.ref(a)
+    for take in (
+        cu.from_dlpack,
+        lambda a: cu.launch(stream, CONFIG, code["add"], a, 2),
+        lambda a: a.ours.buffer.copy_from(a, stream=stream),
+    ):
+        with pytest.raises(BufferError, match=f"{text}: it has shape .+, type .+, DLPack"):
+            take(a)
+    assert stream.is_done
+    assert values(a, stream) == [0] * N
+    del a
+    gc.collect()
+    assert seen() is None
 
 
 def test_it_is_no_number(lend, code, stream):
