@@ -146,15 +146,17 @@ static int put(PyObject *dict, const char *key, PyObject *value) {
     return r;
 }
 
-/* Appends " WORD VALUE" of an attribute, unless asking for it fails: what cannot be exported may not have it. */
-static void add_fact(char *out, size_t room, const char *word, PyObject *o, const char *name) {
+/* Appends " WORD VALUE" of an attribute, unless asking for it fails: what cannot be exported may not have it. -1 with an
+ * exception that ends the program. */
+static int add_fact(char *out, size_t room, const char *word, PyObject *o, const char *name) {
     size_t n = strlen(out);
     PyObject *value = PyObject_GetAttrString(o, name), *text = value ? PyObject_Str(value) : NULL;
     const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     if (utf8) snprintf(out + n, room - n, "%s %s %.80s", n ? "," : ": it has", word, utf8);
-    PyErr_Clear();
+    int r = cudago_forgive();
     Py_XDECREF(text);
     Py_XDECREF(value);
+    return r;
 }
 
 /* What o's library said becomes the cause of a BufferError that also says what o is; its first line tells the reason, the
@@ -168,13 +170,12 @@ static int refused(PyObject *o) {
     const char *why = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     char line[400], facts[300] = "";
     snprintf(line, sizeof line, "%.*s", why ? (int)strcspn(why, "\n") : 0, why ? why : "");
-    PyErr_Clear();
     Py_XDECREF(text);
     Py_XDECREF(type);
     Py_XDECREF(trace);
-    add_fact(facts, sizeof facts, "shape", o, "shape");
-    add_fact(facts, sizeof facts, "type", o, "dtype");
-    add_fact(facts, sizeof facts, "device", o, "device");
+    if (cudago_forgive() || add_fact(facts, sizeof facts, "shape", o, "shape") || add_fact(facts, sizeof facts, "type", o, "dtype") ||
+        add_fact(facts, sizeof facts, "device", o, "device"))
+        return Py_DECREF(value), -1;
     PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %R does not export it: %s%s", (PyObject *)Py_TYPE(o), line, facts);
     PyErr_Fetch(&type, &more, &trace);
     PyErr_NormalizeException(&type, &more, &trace);
