@@ -22,6 +22,8 @@ from measure import Case
 _UPDATES = (op.BIND, op.UPDATE, op.UPDATE_NAMED, op.UPDATE_ALL)
 _U, _H, _PTR = c.c_uint, c.c_void_p, c.c_uint64
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_LEGACY = 1  # CU_STREAM_LEGACY
+_WITHOUT_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 _UNIFIED = 4  # CU_MEMORYTYPE_UNIFIED
 _THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
@@ -195,7 +197,10 @@ class Floor:
     def cases(self) -> list[Case]:
         """Return a case for each operation that has a floor."""
         return [
-            self._launch_kernel(),
+            self._launch_kernel(op.LAUNCH),
+            self._launch_kernel(op.LAUNCH_THERE),
+            self._launch_kernel(op.LAUNCH_TORCH_THERE),
+            self._launch_behind(),
             *(self._launch_graph(op.GRAPH[nodes], nodes) for nodes in op.GRAPH),
             self._add_node(),
             self._add_copy(),
@@ -218,9 +223,16 @@ class Floor:
             calls,
         )
 
-    def _launch_kernel(self) -> Case:
+    def _launch_kernel(self, operation: str) -> Case:
         args = (self._kernel, _U(op.BLOCK), self._stream, self._params)
-        return self._case(op.LAUNCH, "launch_kernel", ("cuLaunchKernel",), *args)
+        return self._case(operation, "launch_kernel", ("cuLaunchKernel",), *args)
+
+    def _launch_behind(self) -> Case:
+        """Launch behind the default stream, which PyTorch works in."""
+        functions = ("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel")
+        event = self._new("cuEventCreate", _U(_WITHOUT_TIMING))
+        args = (self._kernel, _U(op.BLOCK), self._stream, self._params)
+        return self._case(op.LAUNCH_TORCH, "launch_behind", functions, event, _H(_LEGACY), *args)
 
     def _instantiate(self, graph: c.c_void_p) -> c.c_void_p:
         return self._new("cuGraphInstantiateWithFlags", graph, c.c_uint64(0))
@@ -318,5 +330,5 @@ class Floor:
         return self._case(op.COPY, "copy", ("cuMemcpyAsync",), *args)
 
     def _record(self) -> Case:
-        event = self._new("cuEventCreate", _U(2))  # CU_EVENT_DISABLE_TIMING
+        event = self._new("cuEventCreate", _U(_WITHOUT_TIMING))
         return self._case(op.RECORD, "record_event", ("cuEventRecord",), event, self._stream)

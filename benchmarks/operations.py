@@ -22,6 +22,8 @@ ALLOC = "allocate and free 1 KiB"
 COPY = "copy 4 KiB, pinned to device"
 RECORD = "record an event"
 LAUNCH_TORCH = "launch with a torch tensor"
+LAUNCH_THERE = "launch in PyTorch's stream"
+LAUNCH_TORCH_THERE = "launch with a torch tensor in PyTorch's stream"
 IMPORT = "import a torch tensor"
 EXPORT = "export to torch"
 IMPORT_OWN = "from_dlpack of a tensor of one's own"
@@ -48,6 +50,8 @@ ALL = (
     COPY,
     RECORD,
     LAUNCH_TORCH,
+    LAUNCH_THERE,
+    LAUNCH_TORCH_THERE,
     IMPORT,
     EXPORT,
     IMPORT_OWN,

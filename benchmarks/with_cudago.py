@@ -180,11 +180,19 @@ def _exchange(names: dict[str, Any]) -> list[Case]:
         (lambda: torch.cuda.set_stream(torch.cuda.default_stream())) if where == "cuda" else int
     )
 
-    def case(operation: str, statement: str) -> Case:
-        return python_case(operation, LIBRARY, statement, names, settle, setup="default()")
+    def case(operation: str, statement: str, setup: str = "default()") -> Case:
+        return python_case(operation, LIBRARY, statement, names, settle, setup=setup)
 
-    return [
+    found = [
         case(op.LAUNCH_TORCH, "launch(stream, config, kernel, theirs, y, 1)"),
         case(op.IMPORT, "cu.from_dlpack(theirs)"),
         case(op.EXPORT, "cu.to_torch(ours)"),
     ]
+    if where == "cuda":
+        side = torch.cuda.Stream()
+        names["side"] = cu.Stream.from_handle(side.cuda_stream, owner=side)
+        names["there"] = lambda: torch.cuda.set_stream(side)
+        own, lent = (f"launch(side, config, kernel, {x}, y, 1)" for x in ("x", "theirs"))
+        found.append(case(op.LAUNCH_THERE, own, "there()"))
+        found.append(case(op.LAUNCH_TORCH_THERE, lent, "there()"))
+    return found

@@ -5,10 +5,16 @@
 
 #include <search.h>
 #include <stddef.h>
+#include <string.h>
 
 /* A search tree of cells. Live allocations do not overlap, so "overlaps" is what "equal" means in it. A cell enters at
  * its first export and not when it is allocated, which would cost every allocation. */
 static void *tree;
+/* Where the cells in the tree lie, those of page-locked memory and all others, which are far from each other: most of what
+ * other libraries have is elsewhere, and need not be looked for. A range shrinks only when the tree becomes empty. */
+static struct {
+    uint64_t low, high;
+} ranges[2];
 
 /* As other libraries see the memory: the host's address where there is one. */
 static uint64_t base(const cudago_cell *c) { return c->host ? c->host : c->ptr; }
@@ -23,15 +29,30 @@ static int has_owner(const cudago_cell *c) {
     return c->kind != CUDAGO_CELL_HOST && c->kind != CUDAGO_CELL_FOREIGN && c->kind != CUDAGO_CELL_PYTHON;
 }
 
+/* At each export: the memory may have grown since the one before. */
+static void widen(const cudago_cell *c) {
+    int pinned = c->kind == CUDAGO_CELL_PINNED;
+    uint64_t low = base(c), high = low + c->size;
+    if (!ranges[pinned].high || low < ranges[pinned].low) ranges[pinned].low = low;
+    if (high > ranges[pinned].high) ranges[pinned].high = high;
+}
+static int is_near(uint64_t at) {
+    return (at >= ranges[0].low && at < ranges[0].high) || (at >= ranges[1].low && at < ranges[1].high);
+}
+
 void cudago_exported_note(cudago_cell *c) {
-    if (c->flags & CUDAGO_CELL_NOTED || !c->size || !has_owner(c)) return;
+    if (c->flags & CUDAGO_CELL_NOTED) return widen(c);
+    if (!c->size || !has_owner(c)) return;
     cudago_cell **node = tsearch(c, &tree, compare);
     /* Two cells may share memory: each look at a variable or at a graph's memory makes another. The first one stays. */
-    if (node && *node == c) c->flags |= CUDAGO_CELL_NOTED;
+    if (!node || *node != c) return;
+    c->flags |= CUDAGO_CELL_NOTED;
+    widen(c);
 }
 
 void cudago_exported_forget(cudago_cell *c) {
     tdelete(c, &tree, compare);
+    if (!tree) memset(ranges, 0, sizeof ranges);
     c->flags &= ~(uint32_t)CUDAGO_CELL_NOTED;
 }
 
@@ -54,8 +75,8 @@ static int retain(cudago_cell *c) {
 }
 
 cudago_cell *cudago_exported_find(const DLTensor *t, const cudago_extent *e, uint64_t *ptr) {
-    if (!tree || !e->size) return NULL;
     uint64_t first = (uint64_t)(uintptr_t)t->data + t->byte_offset;
+    if (!is_near(first) || !e->size) return NULL;
     cudago_cell probe;
     probe.host = first + (uint64_t)e->low;
     probe.size = (uint64_t)(e->high - e->low);

@@ -70,14 +70,21 @@ int cudago_is_compact(int ndim, const int64_t *shape, const int64_t *strides) {
     return compact;
 }
 
-/* The number of elements, or -1 if that or their bits overflow. */
-static int64_t elements(const DLTensor *t, int bits) {
-    int64_t n = 1, total;
-    for (int i = 0; i < t->ndim; i++)
-        if (t->shape[i] == 0) return 0;
-    for (int i = 0; i < t->ndim; i++)
-        if (__builtin_mul_overflow(n, t->shape[i], &n)) return -1;
-    return __builtin_mul_overflow(n, (int64_t)bits, &total) ? -1 : n;
+/* Walks the dimensions once: *n is the number of elements, -1 if that overflows, and *compact says whether they are
+ * row-major and without gaps, unless there are none. 0 if a dimension is negative. */
+static int walk(const DLTensor *t, int64_t *n, int *compact) {
+    int empty = 0, overflows = 0;
+    *n = *compact = 1;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        int64_t size = t->shape[i];
+        if (size < 0) return 0;
+        empty |= size == 0;
+        if (size != 1 && t->strides && t->strides[i] != *n) *compact = 0;
+        overflows |= __builtin_mul_overflow(*n, size, n); /* of an empty tensor it may */
+    }
+    if (empty) *n = 0;
+    else if (overflows) *n = -1;
+    return 1;
 }
 
 /* Lowest and highest bit touched, from the first element. 0 if it overflows. */
@@ -92,7 +99,7 @@ static int reach(const DLTensor *t, int bits, int64_t *low, int64_t *high) {
             return 0;
         int64_t *end = span < 0 ? low : high;
         if (__builtin_add_overflow(*end, span, end)) return 0;
-        next *= t->shape[i]; /* cannot overflow: elements() saw the product */
+        next *= t->shape[i]; /* cannot overflow: walk saw the product */
     }
     return 1;
 }
@@ -100,8 +107,9 @@ static int reach(const DLTensor *t, int bits, int64_t *low, int64_t *high) {
 const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent *e) {
     if (t->ndim < 0 || t->ndim > CUDAGO_MAX_NDIM) return "the number of dimensions is not between 0 and 64";
     if (t->ndim > 0 && !t->shape) return "the shape is missing";
-    for (int i = 0; i < t->ndim; i++)
-        if (t->shape[i] < 0) return "a dimension is negative";
+    int64_t size, low = 0, high;
+    int compact;
+    if (!walk(t, &size, &compact)) return "a dimension is negative";
     int bits = element_bits(t->dtype, flags);
     if (!bits && t->dtype.bits < 8)
         return "the element type is not one that cudago knows: of less than a byte are float4_e2m1fn, float6_e2m3fn and "
@@ -116,14 +124,12 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
     }
     if (t->device.device_id < 0) return "the device number is negative";
 
-    *e = (cudago_extent){.itemsize = bits % 8 ? 0 : bits / 8, .size = elements(t, bits)};
-    if (e->size < 0) return "the size overflows";
-    e->compact = 1;
-    if (e->size == 0) return NULL; /* data and strides mean nothing then */
+    if (size < 0 || __builtin_mul_overflow(size, (int64_t)bits, &high)) return "the size overflows";
+    *e = (cudago_extent){.itemsize = bits % 8 ? 0 : bits / 8, .size = size, .compact = !size || compact};
+    if (size == 0) return NULL; /* data and strides mean nothing then */
     if (!t->data) return "the data pointer is missing";
-    int64_t low = 0, high = e->size * bits, end;
-    e->compact = !t->strides || cudago_is_compact(t->ndim, t->shape, t->strides);
-    if (!e->compact && !reach(t, bits, &low, &high)) return "the strides overflow";
+    int64_t end;
+    if (!compact && !reach(t, bits, &low, &high)) return "the strides overflow";
     if (low < -(INT64_MAX - 7)) return "the strides overflow";
     e->low = -((-low + 7) / 8);
     if (__builtin_add_overflow(high, (int64_t)7, &high)) return "the strides overflow";

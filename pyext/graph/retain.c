@@ -34,6 +34,10 @@ static PyObject *kept_of(PyObject *object) {
     return kept;
 }
 
+/* In a capture nothing of the graph is being copied, which other calls wait for. */
+static QUIET int is_built(GraphObject *self) { return !self->capturing; }
+static QUIET int open_now(GraphObject *self) { return self->capturing ? 0 : cudago_graph_open(self); }
+
 static QUIET int retain_now(GraphObject *self, PyObject *const *kept, cudago_ref *refs, int n, cudago_status *st) {
     uint64_t capture = self->capturing ? self->capture : 0;
     if (!capture && cudago_graph_open(self)) return -1;
@@ -50,7 +54,7 @@ static int retain(GraphObject *self, PyObject *const *kept, int n) {
     cudago_status st = {0};
     cudago_ref *refs = malloc(((size_t)n + 1) * sizeof *refs);
     if (!refs) return PyErr_NoMemory(), -1;
-    int r = !self->capturing && cudago_graph_ready(self) ? -1 : retain_now(self, kept, refs, n, &st);
+    int r = is_built(self) && cudago_graph_ready(self) ? -1 : retain_now(self, kept, refs, n, &st);
     free(refs);
     if (r) return -1;
     return st.kind ? cudago_raise(&st) : 0;
@@ -60,7 +64,7 @@ static int retain(GraphObject *self, PyObject *const *kept, int n) {
 PyObject *cudago_graph_retain(PyObject *graph, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     GraphObject *self = (GraphObject *)graph;
-    if (!self->capturing && cudago_graph_open(self)) return NULL;
+    if (open_now(self)) return NULL;
     PyObject **kept = calloc((size_t)n + 1, sizeof *kept);
     if (!kept) return PyErr_NoMemory();
     Py_ssize_t made = 0;

@@ -11,6 +11,7 @@
 typedef struct {
     OperandObject *sides[2]; /* dst, src */
     uintptr_t theirs[2];     /* the streams of their libraries, or 0 */
+    int32_t theirs_at[2];    /* their devices */
     int keep[2];             /* until the work has ended */
 } pair;
 
@@ -51,7 +52,7 @@ static int batch_prepare(batch *b) {
     for (Py_ssize_t i = 0; i < b->n; i++)
         for (int k = 0; k < 2; k++) {
             OperandObject *o = b->pairs[i].sides[k];
-            if (cudago_theirs(o, b->stream->device, &b->pairs[i].theirs[k])) return -1;
+            if (cudago_theirs(o, b->stream->device, &b->pairs[i].theirs[k], &b->pairs[i].theirs_at[k])) return -1;
             b->pairs[i].keep[k] = cudago_outlasts(o);
             b->pageable |= o->pageable;
         }
@@ -98,7 +99,8 @@ static int batch_away(const batch *b, cudago_stream *s) {
     cudago_leave l = cudago_gil_leave(s);
     for (Py_ssize_t i = 0; i < 2 * b->n && !stopped; i++) {
         uintptr_t theirs = b->pairs[i / 2].theirs[i % 2];
-        if (theirs) stopped = cudagoStreamsOrder(s->device, theirs, s->h, &st) || st.kind;
+        int32_t at = b->pairs[i / 2].theirs_at[i % 2];
+        if (theirs && (at != s->device || !cudago_same_stream(theirs, s->h))) stopped = cudagoStreamsOrder(at, theirs, s->device, s->h, &st) || st.kind;
     }
     if (!stopped) cudagoMemcpyBatch(s->id, b->copies, (int64_t)b->n, b->pageable, &st);
     uint64_t position = cudago_gil_back(&l, stopped);

@@ -16,6 +16,7 @@ typedef struct {
     OperandObject *mine;    /* of buffer, for a graph; NULL if not needed so far */
     StreamObject *stream;
     uintptr_t theirs;       /* the stream of other's library, or 0 */
+    int32_t theirs_at;      /* its device */
     int from, keep;         /* keep: operand, until the work has ended */
 } copying;
 
@@ -29,6 +30,7 @@ typedef struct {
     int across;            /* between memory of devices, one of which is not the stream's: they need no access */
     int32_t devices[2];    /* of dst and src, for that */
     uintptr_t theirs;      /* another library's stream, whose work comes first, or 0 */
+    int32_t theirs_at;     /* its device */
 } transfer;
 
 static QUIET int32_t call_driver(const transfer *t) {
@@ -37,12 +39,6 @@ static QUIET int32_t call_driver(const transfer *t) {
     if (!r) r = cu.cuMemcpyAsync(t->dst, t->src, t->size, t->s->h);
     cudago_ctx_leave(pushed);
     return r;
-}
-
-/* The contexts are Go's. */
-static int32_t call_go(const transfer *t, cudago_status *st) {
-    cudagoMemcpyPeer(t->s->id, t->dst, t->devices[0], t->src, t->devices[1], t->size, st);
-    return st->kind ? CUDAGO_NOT_CALLED : 0;
 }
 
 static QUIET int finish(const transfer *t, int32_t r, cudago_status *st, uint64_t position) {
@@ -68,8 +64,11 @@ static int transfer_away(const transfer *t) {
     int32_t r = CUDAGO_NOT_CALLED;
     int stopped = 0, result = 0;
     cudago_leave l = cudago_gil_leave(t->s);
-    if (t->theirs) stopped = cudagoStreamsOrder(t->s->device, t->theirs, t->s->h, &st) || st.kind;
-    if (!stopped) r = t->across ? call_go(t, &st) : call_driver(t);
+    if (t->theirs) stopped = cudagoStreamsOrder(t->theirs_at, t->theirs, t->s->device, t->s->h, &st) || st.kind;
+    if (!stopped && t->across) { /* the contexts are Go's */
+        cudagoMemcpyPeer(t->s->id, t->dst, t->devices[0], t->src, t->devices[1], t->size, &st);
+        r = st.kind ? CUDAGO_NOT_CALLED : 0;
+    } else if (!stopped) r = call_driver(t);
     uint64_t position = cudago_gil_back(&l, r);
     if (stopped) unreserve(t);
     else result = finish(t, r, &st, position);
@@ -86,8 +85,9 @@ static QUIET int transfer_now(const transfer *t) {
         if (t->cells[0]) cudago_cell_note(t->cells[0], t->s, 0);
         return -1;
     }
-    if (t->pageable || t->across || !cudago_keeps_gil(t->s)) return transfer_away(t);
-    if (t->theirs && cudago_order_streams(t->s->device, t->theirs, t->s->h)) return unreserve(t), -1;
+    int far = t->across || (t->theirs && t->theirs_at != t->s->device); /* what has to do with two contexts is Go's */
+    if (t->pageable || far || !cudago_keeps_gil(t->s)) return transfer_away(t);
+    if (t->theirs && cudago_order_after(t->s, t->theirs)) return unreserve(t), -1;
     int32_t r = call_driver(t);
     return finish(t, r, NULL, r ? 0 : cudago_queued(t->s));
 }
@@ -135,7 +135,8 @@ static QUIET int copy_now(const copying *c) {
         if (!c->mine || !c->operand) return CUDAGO_AGAIN;
         return cudago_record.memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
     }
-    transfer t = {.across = across, .devices = {c->from ? own : other, c->from ? other : own}, .dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable, .theirs = c->theirs};
+    transfer t = {.across = across, .devices = {c->from ? own : other, c->from ? other : own}, .dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable, .theirs_at = c->theirs_at};
+    if (!cudago_same_stream(c->theirs, s->h) || c->theirs_at != s->device) t.theirs = c->theirs;
     if (c->keep) t.keep = c->operand;
     return transfer_now(&t);
 }
@@ -162,7 +163,7 @@ static int run(copying *c) {
     const char *name = c->from ? "src" : "dst";
     if (Py_TYPE(c->other) != cudago_cls[CLS_BUFFER]) {
         if (make_operand(&c->operand, c->other, !c->from, name)) return -1;
-        if (cudago_theirs(c->operand, c->stream->device, &c->theirs)) return -1;
+        if (cudago_theirs(c->operand, c->stream->device, &c->theirs, &c->theirs_at)) return -1;
         c->keep = cudago_outlasts(c->operand);
     }
     cudago_note_site();

@@ -202,6 +202,11 @@ typedef struct {
     void *data;
     uint16_t index;
 } cudago_lent;
+/* A stream of another library on another device. */
+typedef struct {
+    uintptr_t h;
+    int32_t device;
+} cudago_far;
 enum { CUDAGO_MAX_LENT = 64,
        CUDAGO_FEW_OWN = 8 };
 
@@ -218,7 +223,7 @@ typedef struct { /* first what every call touches, then the lists, of which most
     PyObject *record;      /* for a graph: a tuple of the kernel, the configuration, and for each argument its Operand or
                               its value, which can be packed again; NULL if not made */
     int natives, index;    /* index: of the argument being packed */
-    int n_used, n_lent, n_theirs;
+    int n_used, n_lent, n_theirs, n_far;
     int n_kept; /* how many references lent and native of other libraries are */
     int ran;    /* other code may have run since something was lent */
     OperandObject *few_own[CUDAGO_FEW_OWN];
@@ -227,6 +232,7 @@ typedef struct { /* first what every call touches, then the lists, of which most
     cudago_cell *used[CUDAGO_MAX_PARAMS]; /* cells of native, then those of lent */
     cudago_lent lent[CUDAGO_MAX_LENT];
     uintptr_t theirs[CUDAGO_MAX_PARAMS]; /* other libraries' streams, whose work on their objects is waited for */
+    cudago_far far[CUDAGO_MAX_PARAMS];   /* the same of other devices than the kernel's */
 } cudago_packing;
 /* Evaluates and checks args; runs Python. values has room for k->size bytes. On failure -1 with an exception, and
  * nothing to free. */
@@ -268,7 +274,7 @@ cudago_kernel *cudago_kernel_on(KernelObject *kernel, int32_t device);
 int cudago_opt_in(cudago_kernel *k, uint32_t bytes, uint32_t *most);
 int cudago_check_config(ConfigObject *c, cudago_kernel *k);
 /* The stream whose work must come before we use what another library gave us, or 0. Runs code of that library. */
-int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream);
+int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream, int32_t *at); /* at: the device of that */
 
 /* copy.c */
 int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width);        /* runs Python */

@@ -106,7 +106,9 @@ static QUIET void unreserve(const cudago_packing *p, int n, cudago_stream *s) {
 /* Our work comes after what other libraries have queued on their memory. The GIL is released. */
 static int order_theirs_away(const cudago_packing *p, int32_t device, uintptr_t h, cudago_status *st) {
     int busy = 0;
-    for (int i = 0; !busy && !st->kind && i < p->n_theirs; i++) busy = cudagoStreamsOrder(device, p->theirs[i], h, st);
+    for (int i = 0; !busy && !st->kind && i < p->n_theirs; i++)
+        if (!cudago_same_stream(p->theirs[i], h)) busy = cudagoStreamsOrder(device, p->theirs[i], device, h, st);
+    for (int i = 0; !busy && !st->kind && i < p->n_far; i++) busy = cudagoStreamsOrder(p->far[i].device, p->far[i].h, device, h, st);
     return busy || st->kind;
 }
 
@@ -139,9 +141,9 @@ static QUIET int reserve(const cudago_packing *p, cudago_stream *s) {
     return 0;
 }
 
-static QUIET int order_theirs(const cudago_packing *p, cudago_stream *s) {
+static QUIET int order_theirs(const cudago_packing *p, const cudago_stream *s) {
     for (int i = 0; i < p->n_theirs; i++)
-        if (cudago_order_streams(s->device, p->theirs[i], s->h)) return -1;
+        if (cudago_order_after(s, p->theirs[i])) return -1;
     return 0;
 }
 
@@ -160,7 +162,7 @@ static QUIET int launch_now(const launching *l) {
         return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p); /* which notes the events */
     }
     if (cudago_pack_now(p)) return -1;
-    int away = !cudago_keeps_gil(s);
+    int away = !cudago_keeps_gil(s) || p->n_far;
     if (!away && order_theirs(p, s)) return -1;
     if (reserve(p, s)) return -1;
     if (away) return launch_away(l, &c, s);

@@ -272,9 +272,10 @@ int cudago_outlasts(const OperandObject *o) { return !o->cell && o->nbytes && (!
 
 /* --- order with other libraries --------------------------------------------------------------------------------- */
 
-int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
+int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream, int32_t *at) {
     intptr_t theirs;
-    DLDevice on = {kDLCUDA, device};
+    *at = o->device >= 0 ? o->device : device;
+    DLDevice on = {kDLCUDA, *at};
     PyObject *obj = o->object;
     *stream = o->stream;
     if (o->interface || o->host || o->at_rest) return 0;

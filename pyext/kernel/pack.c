@@ -159,9 +159,17 @@ static int wrong_element(packing *pk, const cudago_param *p, PyObject *arg) {
 /* Both are known, and differ. */
 static inline QUIET int differs(const cudago_param *p, uint8_t element) { return p->element && element && p->element != element; }
 
+static QUIET int note_far(packing *pk, cudago_far far) {
+    for (int i = 0; i < pk->n_far; i++)
+        if (pk->far[i].h == far.h && pk->far[i].device == far.device) return 0;
+    if (far.h) pk->far[pk->n_far++] = far;
+    return 0;
+}
 static int note_theirs(packing *pk, OperandObject *o) {
     uintptr_t stream;
-    if (cudago_theirs(o, pk->k->device, &stream)) return -1;
+    int32_t at;
+    if (cudago_theirs(o, pk->k->device, &stream, &at)) return -1;
+    if (at != pk->k->device) return note_far(pk, (cudago_far){stream, at});
     for (int i = 0; i < pk->n_theirs; i++)
         if (pk->theirs[i] == stream) return 0;
     if (stream) pk->theirs[pk->n_theirs++] = stream;
@@ -364,7 +372,7 @@ static void begin(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject 
     pk->own = NULL;
     pk->record = NULL;
     pk->like = NULL;
-    pk->natives = pk->n_theirs = pk->n_lent = pk->n_kept = pk->ran = 0;
+    pk->natives = pk->n_theirs = pk->n_far = pk->n_lent = pk->n_kept = pk->ran = 0;
 }
 
 /* The parameter pk->index. */

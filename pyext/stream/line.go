@@ -139,16 +139,20 @@ func cudagoLineJoin(id, pos, into C.uint64_t, handle C.uintptr_t, st *C.cudago_s
 // cudagoEventRecord does.
 //
 //export cudagoStreamsOrder
-func cudagoStreamsOrder(ordinal C.int32_t, first, then C.uintptr_t, st *C.cudago_status) (busy C.int) {
+func cudagoStreamsOrder(at C.int32_t, first C.uintptr_t, ordinal C.int32_t, then C.uintptr_t, st *C.cudago_status) (busy C.int) {
 	guard(st, func() error {
-		if first == then {
+		if at == ordinal && first == then {
 			return nil
 		}
 		c, err := border.ContextOf(int(ordinal))
 		if err != nil {
 			return err
 		}
-		ordered, err := c.OrderStreams(c.WrapStream(uintptr(first)), c.WrapStream(uintptr(then)))
+		theirs, err := border.ContextOf(int(at))
+		if err != nil {
+			return err
+		}
+		ordered, err := theirs.OrderStreams(theirs.WrapStream(uintptr(first)), c.WrapStream(uintptr(then)))
 		if err == nil && !ordered {
 			busy = 1
 		}

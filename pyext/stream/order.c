@@ -48,12 +48,13 @@ QUIET int cudago_refuse_capture(void) {
     return -1;
 }
 
-QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then) {
-    if (first == then) return 0;
+/* asked: whether `then` is capturing is known already. */
+static QUIET int order_now(int32_t device, uintptr_t first, uintptr_t then, int asked) {
+    if (cudago_same_stream(first, then)) return 0;
     int pushed, busy = 0;
     if (!events[device] || cudago_resetting(device)) return cudago_raise_lost("device", device);
     int32_t r = cudago_ctx_enter(contexts[device], &pushed);
-    busy = cudago_is_capturing(first, &r) || cudago_is_capturing(then, &r);
+    busy = cudago_is_capturing(first, &r) || (!asked && cudago_is_capturing(then, &r));
     if (!r && !busy) r = cu.cuEventRecord(events[device], first);
     if (!r && !busy) r = cu.cuStreamWaitEvent(then, events[device], 0);
     cudago_ctx_leave(pushed);
@@ -61,12 +62,16 @@ QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then) 
     return busy ? cudago_refuse_capture() : 0;
 }
 
+QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then) { return order_now(device, first, then, 0); }
+QUIET int cudago_order_after(const cudago_stream *s, uintptr_t first) { return order_now(s->device, first, s->h, 1); }
+
 /* Through Go: the events here are for callers with the GIL. */
 static int order_away(int32_t device, uintptr_t first, uintptr_t then) {
     cudago_status st = {0};
     int busy;
+    if (cudago_same_stream(first, then)) return 0;
     Py_BEGIN_ALLOW_THREADS
-    busy = cudagoStreamsOrder(device, first, then, &st);
+    busy = cudagoStreamsOrder(device, first, device, then, &st);
     Py_END_ALLOW_THREADS
     return busy || st.kind ? cudago_not_ordered(&st) : 0;
 }

@@ -28,6 +28,10 @@ uintptr_t cudago_context_of(int32_t device); /* only for a device that has had a
  * if one of them is capturing. May release the GIL. */
 int cudago_order(int32_t device, uintptr_t first, uintptr_t then);
 QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then); /* only while no callbacks are alive */
+/* Do two numbers of streams of one device mean the same stream, so that there is nothing to order? */
+static inline QUIET int cudago_same_stream(uintptr_t a, uintptr_t b) {
+    return (a ? a : CU_STREAM_LEGACY) == (b ? b : CU_STREAM_LEGACY);
+}
 /* Is the stream of the current context capturing? Does not ask if *r, an earlier result of the driver, is an error
  * already. */
 QUIET int cudago_is_capturing(uintptr_t stream, int32_t *r);
@@ -331,6 +335,8 @@ static inline QUIET int cudago_pending(const cudago_clock *c, uint64_t position)
     return position > atomic_load_explicit(&c->proven, memory_order_acquire);
 }
 
+/* cudago_order_streams for a stream that the caller has just found not to be capturing: the driver is not asked again. */
+QUIET int cudago_order_after(const cudago_stream *s, uintptr_t first);
 /* Makes a stream, given by its number, wait for everything on `from` up to position. The caller holds `from`. 0 if done,
  * CUDAGO_AGAIN if `from` is capturing and nothing stands behind the position yet, -1 with an exception. May release the
  * GIL. */
@@ -369,7 +375,7 @@ QUIET int cudago_semaphore_reserve(SemaphoreObject *self, cudago_stream *s);
 void cudago_semaphore_note(SemaphoreObject *self, cudago_stream *s, uint64_t position);
 
 /* Go functions for later rooms. */
-int cudagoStreamsOrder(int32_t ordinal, uintptr_t first, uintptr_t then, cudago_status *st);
+int cudagoStreamsOrder(int32_t at, uintptr_t first, int32_t ordinal, uintptr_t then, cudago_status *st);
 void cudagoProveExposed(void);
 void cudagoDefaultStreamsForget(int32_t ordinal);
 

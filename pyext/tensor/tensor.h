@@ -208,8 +208,24 @@ typedef struct {
     int lasts;                    /* what the table lends lasts as long as the object and its storage */
     int storage;                  /* enum cudago_storage_way */
 } cudago_producer;
+/* What is known about types, by their addresses; a strong reference keeps each address from being reused. A type
+ * without a table is remembered too: if it gets one later, the way through __dlpack__ is slower but still right.
+ * Guarded by the GIL. */
+enum { CUDAGO_SEEN_TYPES = 64 };
+typedef struct {
+    PyTypeObject *type;
+    cudago_producer producer;
+} cudago_seen_type;
+extern cudago_seen_type cudago_seen_types[CUDAGO_SEEN_TYPES];
+static inline QUIET const cudago_seen_type *cudago_seen_at(PyTypeObject *type) {
+    return &cudago_seen_types[((uintptr_t)type >> 4) % CUDAGO_SEEN_TYPES];
+}
+cudago_producer cudago_producer_look(PyTypeObject *type); /* runs Python */
 /* Cannot fail; runs Python the first time. */
-cudago_producer cudago_producer_of(PyTypeObject *type);
+static inline cudago_producer cudago_producer_of(PyTypeObject *type) {
+    const cudago_seen_type *at = cudago_seen_at(type);
+    return at->type == type ? at->producer : cudago_producer_look(type);
+}
 int cudago_exchange_init(PyObject *type);
 
 /* tensor_import.c, for tensor_lent.c */

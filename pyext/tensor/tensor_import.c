@@ -146,6 +146,47 @@ static int put(PyObject *dict, const char *key, PyObject *value) {
     return r;
 }
 
+/* Appends " WORD VALUE" of an attribute, unless asking for it fails: what cannot be exported may not have it. -1 with an
+ * exception that ends the program. */
+static int add_fact(char *out, size_t room, const char *word, PyObject *o, const char *name) {
+    size_t n = strlen(out);
+    PyObject *value = PyObject_GetAttrString(o, name), *text = value ? PyObject_Str(value) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (utf8) snprintf(out + n, room - n, "%s %s %.80s", n ? "," : ": it has", word, utf8);
+    int r = cudago_forgive();
+    Py_XDECREF(text);
+    Py_XDECREF(value);
+    return r;
+}
+
+/* What o's library said becomes the cause of a BufferError that also says what o is; its first line tells the reason, the
+ * rest may be a stack. */
+static int refused(PyObject *o) {
+    PyObject *type, *value, *trace, *more;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace) PyException_SetTraceback(value, trace);
+    PyObject *text = PyObject_Str(value);
+    const char *why = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    char line[400], facts[300] = "";
+    snprintf(line, sizeof line, "%.*s", why ? (int)strcspn(why, "\n") : 0, why ? why : "");
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    if (cudago_forgive() || add_fact(facts, sizeof facts, "shape", o, "shape") || add_fact(facts, sizeof facts, "type", o, "dtype") ||
+        add_fact(facts, sizeof facts, "device", o, "device"))
+        return Py_DECREF(value), -1;
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %R does not export it: %s%s", (PyObject *)Py_TYPE(o), line, facts);
+    PyErr_Fetch(&type, &more, &trace);
+    PyErr_NormalizeException(&type, &more, &trace);
+    PyException_SetCause(more, value); /* takes value over */
+    PyErr_Restore(type, more, trace);
+    return -1;
+}
+
+/* A table says RuntimeError where __dlpack__ says BufferError. */
+int cudago_import_refused(PyObject *o) { return PyErr_ExceptionMatches(PyExc_RuntimeError) ? refused(o) : -1; }
+
 /* Calls o.__dlpack__ with the keywords that it may understand. A producer from before DLPack 1.0 raises TypeError for
  * the new keywords and is called again without them; a producer that is asked for a copy and cannot make one must say
  * so itself. */
@@ -167,6 +208,7 @@ static PyObject *ask(PyObject *o, intptr_t stream, PyObject *copy) {
     Py_XDECREF(method);
     Py_XDECREF(none);
     Py_XDECREF(words);
+    if (!r && PyErr_Occurred() == PyExc_BufferError) refused(o);
     return r;
 }
 
@@ -178,39 +220,6 @@ int cudago_import_order(const DLPackExchangeAPI *api, DLDevice device, intptr_t 
     if (api->current_work_stream(device.device_type, device.device_id, &theirs)) return -1;
     if (stream == (theirs ? (intptr_t)theirs : 1)) return 0;
     return cudago_order_foreign(device.device_id, theirs ? (uintptr_t)theirs : 1, (uintptr_t)stream) ? -1 : 1;
-}
-
-/* Appends " WORD VALUE" of an attribute, unless asking for it fails: what cannot be exported may not have it. */
-static void add_fact(char *out, size_t room, const char *word, PyObject *o, const char *name) {
-    size_t n = strlen(out);
-    PyObject *value = PyObject_GetAttrString(o, name), *text = value ? PyObject_Str(value) : NULL;
-    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    if (utf8) snprintf(out + n, room - n, "%s %s %.80s", n ? "," : ": it has", word, utf8);
-    PyErr_Clear();
-    Py_XDECREF(text);
-    Py_XDECREF(value);
-}
-
-/* A table says RuntimeError where __dlpack__ says BufferError; the first line tells the reason, the rest is a stack. */
-int cudago_import_refused(PyObject *o) {
-    PyObject *type, *value, *trace;
-    if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) return -1;
-    PyErr_Fetch(&type, &value, &trace);
-    PyObject *text = value ? PyObject_Str(value) : NULL;
-    const char *why = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    int n = why ? (int)strcspn(why, "\n") : 0;
-    char line[400], facts[300] = "";
-    snprintf(line, sizeof line, "%.*s", n, why ? why : "");
-    PyErr_Clear();
-    add_fact(facts, sizeof facts, "shape", o, "shape");
-    add_fact(facts, sizeof facts, "type", o, "dtype");
-    add_fact(facts, sizeof facts, "device", o, "device");
-    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %R does not export it: %s%s", (PyObject *)Py_TYPE(o), line, facts);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    return -1;
 }
 
 /* The managed tensor of an object with an exchange table, if the table may be used: it skips checks that __dlpack__

@@ -113,14 +113,7 @@ int cudago_exchange_init(PyObject *type) {
 
 /* --- those of other types ------------------------------------------------------------------------------------------------- */
 
-/* What is known about types, by their addresses; a strong reference keeps each address from being reused. A type
- * without a table is remembered too: if it gets one later, the way through __dlpack__ is slower but still right.
- * Guarded by the GIL. */
-enum { SLOTS = 64 };
-static struct {
-    PyTypeObject *type;
-    cudago_producer producer;
-} seen[SLOTS];
+cudago_seen_type cudago_seen_types[CUDAGO_SEEN_TYPES];
 
 static const DLPackExchangeAPI *ask(PyTypeObject *type) {
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
@@ -160,24 +153,19 @@ static cudago_peer *peer_of(PyTypeObject *type) {
     return peer;
 }
 
-static cudago_producer look_at(PyTypeObject *type, size_t i) {
+cudago_producer cudago_producer_look(PyTypeObject *type) {
     cudago_producer p = {.api = ask(type), .peer = peer_of(type), .storage = cudago_storage_way(type)};
     if (p.storage == STORAGE_NATIVE && !is_torch(type)) p.storage = STORAGE_METHOD; /* a subclass may have its own */
     p.lasts = p.api && p.api->dltensor_from_py_object_no_sync && is_torch(type);
-    PyTypeObject *old = seen[i].type;
+    cudago_seen_type *at = &cudago_seen_types[cudago_seen_at(type) - cudago_seen_types];
+    PyTypeObject *old = at->type;
     Py_INCREF(type);
-    seen[i].type = type;
-    seen[i].producer = p;
+    *at = (cudago_seen_type){type, p};
     Py_XDECREF(old); /* last: it may run foreign code */
     return p;
 }
 
-cudago_producer cudago_producer_of(PyTypeObject *type) {
-    size_t i = ((uintptr_t)type >> 4) % SLOTS;
-    return seen[i].type == type ? seen[i].producer : look_at(type, i);
-}
-
 QUIET int cudago_lends(PyTypeObject *type) {
-    size_t i = ((uintptr_t)type >> 4) % SLOTS;
-    return seen[i].type == type && seen[i].producer.lasts;
+    const cudago_seen_type *at = cudago_seen_at(type);
+    return at->type == type && at->producer.lasts;
 }

@@ -68,6 +68,33 @@ def test_an_error_of_the_producer_is_its_own(producer):
         cu.from_dlpack(Broken())
 
 
+def test_a_refusal_of_the_producer_says_what_it_is_about():
+    class Refusing:
+        fatal = False
+        dtype, device = "float99", property(lambda self: 1 / 0)
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **keywords):
+            raise BufferError("no export today\nand no tomorrow")
+
+        @property
+        def shape(self):
+            if self.fatal:
+                raise KeyboardInterrupt
+            return (4, 4)
+
+    p = Refusing()
+    text = r"Refusing'> does not export it: no export today: it has shape \(4, 4\), type float99$"
+    with pytest.raises(BufferError, match=text) as refused:
+        cu.from_dlpack(p)
+    assert "and no tomorrow" in str(refused.value.__cause__)
+    p.fatal = True
+    with pytest.raises(KeyboardInterrupt):
+        cu.from_dlpack(p)
+
+
 @pytest.mark.parametrize("versioned", [True, False])
 def test_a_capsule_is_consumed_once(producer, opened, versioned):
     p = producer(versioned=versioned)

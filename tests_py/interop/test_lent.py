@@ -55,6 +55,8 @@ class Lender:
                 d.data, d.device_type, d.device_id = tensor.handle, CUDA, obj.on
                 d.code, d.bits, d.lanes = obj.dtype_code, 32, 1
                 d.ndim, d.shape, d.strides, d.byte_offset = 1, obj.shape_array, obj.strides, 0
+                for name, value in obj.spoiled.items():
+                    setattr(d, name, value)
                 lender.lent += 1
             except cu.ClosedError:  # PyTorch sets an exception, which ctypes cannot
                 return -1
@@ -90,6 +92,7 @@ class Lender:
             "dtype_code": 0,
             "on": 0,
             "strides": None,
+            "spoiled": {},
         }
         if storage:  # as PyTorch's, which refer to what has the memory
             body["untyped_storage"] = lambda t: t.ask()
@@ -181,17 +184,56 @@ def test_kept_until_the_launch_ends_and_released_without_a_call(lend, code, stre
     wait_until_gone(seen)
 
 
-def test_our_work_comes_after_the_librarys(lender, lend, device, code, stream):
+@pytest.fixture(params=["our stream", "another library's stream"])
+def place(request, stream):
+    """The stream to launch in."""
+    return (
+        stream
+        if request.param == "our stream"
+        else cu.Stream.from_handle(stream.handle, owner=stream)
+    )
+
+
+def test_our_work_comes_after_the_librarys(lender, lend, device, code, stream, place):
     a = lend()
     with device.create_stream() as theirs:
         lender.stream = theirs.handle
         with hold(theirs):
             a.ours.fill(5, stream=theirs)
-            cu.launch(stream, CONFIG, code["add"], a, 2)
-            assert not stream.is_done
-        stream.sync()
+            cu.launch(place, CONFIG, code["add"], a, 2)
+            assert not place.is_done
+        place.sync()
         lender.stream = None
     assert values(a, stream) == [7] * N
+
+
+def test_the_library_works_in_the_stream_of_the_launch(lender, lend, code, stream, place):
+    """There is nothing to order, and the tensor is kept all the same."""
+    a = lend()
+    ours, seen = a.ours, weakref.ref(a)
+    lender.stream = place.handle
+    with hold(place):
+        ours.fill(5, stream=place)
+        cu.launch(place, CONFIG, code["add"], a, 2)
+        del a
+        gc.collect()
+        time.sleep(0.005)
+        assert seen() is not None
+    lender.stream = None
+    place.sync()
+    assert ours.numpy(stream=stream).tolist() == [7] * N
+    wait_until_gone(seen)
+
+
+def test_the_library_works_in_the_default_stream(lender, lend, device, code, stream):
+    """Which has two numbers."""
+    a = lend()
+    place = device.default_stream
+    for lender.stream in (None, 1):
+        cu.launch(place, CONFIG, code["add"], a, 2)
+    lender.stream = None
+    place.sync()
+    assert values(a, stream) == [4] * N
 
 
 def test_a_capture_keeps_it(lend, code, stream):
@@ -260,6 +302,46 @@ def test_what_is_refused(lend, code, stream, facts, error, text):
     with pytest.raises(error, match=text):
         cu.launch(stream, CONFIG, code["add"], lend(**facts), 2)
     assert stream.is_done
+
+
+def sizes(*values):
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "text"),
+    [
+        ({"ndim": -1}, "dimensions is not between 0 and 64"),
+        ({"ndim": 65}, "dimensions is not between 0 and 64"),
+        ({"shape": None}, "the shape is missing"),
+        ({"shape": sizes(-8)}, "a dimension is negative"),
+        ({"ndim": 2, "shape": sizes(2**40, 2**40)}, "the size overflows"),
+        ({"ndim": 2, "shape": sizes(2, 2), "strides": sizes(2**62, 1)}, "the strides overflow"),
+        ({"strides": sizes(-(2**61))}, "the strides overflow"),
+        ({"byte_offset": 2**64 - 1}, "the byte offset overflows"),
+        ({"data": None}, "the data pointer is missing"),
+        ({"lanes": 4}, "the element type is not one that cudago knows"),
+        ({"code": 200}, "the element type is not one that cudago knows"),
+        ({"device_type": 7}, "neither the host nor a CUDA device"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_hostile_numbers(lend, code, stream, spoiled, text):
+    """They are refused before the memory is touched, and nothing is kept."""
+    a = lend(spoiled=spoiled)
+    seen = weakref.ref(a)
+    for take in (
+        cu.from_dlpack,
+        lambda a: cu.launch(stream, CONFIG, code["add"], a, 2),
+        lambda a: a.ours.buffer.copy_from(a, stream=stream),
+    ):
+        with pytest.raises(BufferError, match=f"{text}: it has shape .+, type .+, DLPack"):
+            take(a)
+    assert stream.is_done
+    assert values(a, stream) == [0] * N
+    del a
+    gc.collect()
+    assert seen() is None
 
 
 def test_it_is_no_number(lend, code, stream):

@@ -96,6 +96,16 @@ def test_parts(way, stream):
     assert cu.from_dlpack(way(part)) == part
 
 
+def test_what_memory_has_grown_by(way, device, stream):
+    page = 1 << 21
+    with cu.VirtualMemoryResource(device).allocate(page, stream=stream) as big:
+        first = big.view("u1")
+        assert cu.from_dlpack(way(first)) == first
+        big.grow(2 * page)
+        more = big[page:].view("u1")
+        assert cu.from_dlpack(way(more)) == more
+
+
 def test_no_copy_is_needed_to_come_back(way, stream):
     t = cu.zeros((4, 16), "f4", stream=stream)
     x = way(t)

@@ -65,6 +65,7 @@ GO_QUIET = {
     "cudagoSetChild", "cudagoUpdateChild", "cudagoUpdateEvent",
     "cudagoGraphExport", "cudagoGraphSite", "cudagoGraphSetSite", "cudagoExecSite",
     "cudagoExecOwn", "cudagoExecRetire", "cudagoExecEnable",
+    "cudagoGraphRetain", "cudagoCaptureRetain",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
@@ -84,7 +85,7 @@ WAITS = {
     "cudagoStreamIdle",
     "cudagoGraphMemoryFree", "cudagoKernelSetAttribute", "cudagoCaptureHost", "cudagoLaunchHost",
     "cudagoCaptureFree", "cudagoCaptureFreeLast",
-    "cudagoMemcpyBox", "cudagoMemcpyBatch", "cudagoMemOp", "cudagoSemaphoreOp", "cudagoKernelOptIn",
+    "cudagoMemcpyBox", "cudagoMemcpyBatch", "cudagoMemcpyPeer", "cudagoMemOp", "cudagoSemaphoreOp", "cudagoKernelOptIn",
     "cudagoVariable",
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
@@ -191,7 +192,7 @@ WITH_GIL: dict[str, str] = {
     "stream/record.c:record_now": ALONE,
     "stream/record.c:wait_event_now": ALONE,
     "memory/release.c:free_now": "its caller asks may_stick whether it could wait for a callback",
-    "stream/order.c:cudago_order_streams": ALONE,
+    "stream/order.c:order_now": ALONE,
     "stream/line.c:slow": ALONE,
     "stream/keep.c:mark_exposed": ALONE,
     "stream/keep.c:cover": ALONE,

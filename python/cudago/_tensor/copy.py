@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .._graph.node import Node
+    from .._memory.buffer import Buffer
     from .._stream.stream import Stream
     from .tensor import Tensor
 
@@ -138,7 +139,11 @@ def _plan_of(dst: Tensor, src: Tensor) -> _Plan:
 
 def _bytes_from(t: Tensor, offset: int) -> Tensor:
     """Return the bytes of a tensor's memory from its first element plus offset on."""
-    span, first = t._span
+    return _bytes_of(t._span, offset)
+
+
+def _bytes_of(memory: tuple[Buffer, int], offset: int) -> Tensor:
+    span, first = memory
     return span[first + offset :].view("u1")
 
 
@@ -167,18 +172,31 @@ def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
             _scatter(dst, src, stream)
         else:
             _gather(dst, src, stream)
+    elif not any(pageable) and _is_elsewhere(src, stream) and not stream.is_capturing:
+        span, first = src._span
+        with stream.device.allocate(span.size, stream=stream) as here:
+            here.copy_from(span, stream=stream)
+            _copy_boxes(plan, dst, src, stream, (here, first))
     else:
-        _copy_boxes(plan, dst, src, stream)
+        _copy_boxes(plan, dst, src, stream, src._span)
 
 
-def _copy_boxes(plan: _Plan, dst: Tensor, src: Tensor, stream: Stream) -> None:
+def _is_elsewhere(t: Tensor, stream: Stream) -> bool:
+    """Whether this is memory of another device: a copy as a whole needs no access, rows do."""
+    return t._ordinal is not None and t._ordinal != stream.device.ordinal
+
+
+def _copy_boxes(
+    plan: _Plan, dst: Tensor, src: Tensor, stream: Stream, source: tuple[Buffer, int]
+) -> None:
+    """Copy the boxes of a plan; the bytes of `src` are in `source`, from an offset on."""
     if plan.calls > _MAX_CALLS:
         raise BufferError(
             f"a copy between strides {dst.strides} and {src.strides} of shape {dst.shape} would "
             f"take {plan.calls} driver calls (at most {_MAX_CALLS}): make one side contiguous first"
         )
     for at in plan.places():
-        _core._copy_box(stream, _bytes_from(dst, at[0]), _bytes_from(src, at[1]), plan.box)
+        _core._copy_box(stream, _bytes_from(dst, at[0]), _bytes_of(source, at[1]), plan.box)
 
 
 def _one_device(dst: Tensor, src: Tensor) -> bool:

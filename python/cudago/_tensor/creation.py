@@ -188,6 +188,18 @@ def full(
     return t
 
 
+def _may_be_on_device(obj: Any) -> bool:
+    """Say whether a stream matters to ``obj``, of which nothing else is asked or refused here.
+
+    A tensor without memory of its own may not even say where it is. The import says why it is
+    refused.
+    """
+    try:
+        return obj.__dlpack_device__()[0] in _ON_DEVICE
+    except Exception:
+        return True
+
+
 def _has_interface(obj: Any) -> bool:
     return getattr(obj, "__cuda_array_interface__", None) is not None
 
@@ -265,7 +277,7 @@ def asarray(
     shared = obj if isinstance(obj, Tensor) else None
     theirs = None
     if shared is None and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
-        on_device = obj.__dlpack_device__()[0] in _ON_DEVICE
+        on_device = _may_be_on_device(obj)
         theirs = _core.from_dlpack(obj, stream=stream if on_device else None)
         if theirs.device is not None or theirs._memory[1] in _ON_DEVICE:
             shared = theirs
