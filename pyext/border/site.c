@@ -117,8 +117,10 @@ static uint32_t of_frames(PyFrameObject *top, uint32_t through) {
 
 /* Python 3.11 may collect garbage wherever an object is made, and frames become objects here. Later ones do that between
  * two instructions of Python's only. */
+static int hold_collector(void) { return Py_Version < 0x030C0000 && PyGC_Disable(); }
+
 static uint32_t of_caller(uint32_t through) {
-    int on = Py_Version < 0x030C0000 && PyGC_Disable();
+    int on = hold_collector();
     PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
     uint32_t line = frame ? of_frames(frame, through) : 0;
     if (PyErr_Occurred()) PyErr_Clear(), line = 0;
@@ -135,6 +137,21 @@ uint32_t cudago_site_of_call(void) { return of_caller(LOADED); }
 PyObject *cudago_site_text(uint32_t line) {
     PyObject *text = line && texts ? PyList_GetItem(texts, (Py_ssize_t)line - 1) : NULL;
     return NEW_REF(text ? text : Py_None);
+}
+
+static const char *utf8_of(uint32_t line, Py_ssize_t *size) {
+    int on = hold_collector(); /* a failure is an object */
+    PyObject *text = line && texts ? PyList_GetItem(texts, (Py_ssize_t)line - 1) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, size) : NULL;
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (on) PyGC_Enable();
+    return utf8;
+}
+
+const char *cudago_site_utf8(uint32_t line, Py_ssize_t *size) {
+    *size = 0;
+    const char *utf8 = utf8_of(line, size);
+    return utf8 ? utf8 : "";
 }
 
 /* _record_sites(on): returns whether it was on; None leaves it as it is. */
