@@ -98,13 +98,55 @@ def test_captured_nodes(device, stream, a, b, kernels):
     memory.close()
 
 
-def test_memory_that_is_let_go_in_a_capture(device, stream):
+def free_node(graph: cu.Graph) -> cu.Node:
+    """Return the node that frees what another one of a graph allocates."""
+    assert sorted(node.kind for node in graph.nodes) == ["alloc", "free"]
+    return next(node for node in graph.nodes if node.kind == "free")
+
+
+@pytest.mark.parametrize("make", ["buffer", "tensor"])
+def test_memory_that_is_closed_in_a_capture(device, stream, make):
     with stream.capture() as graph:
         memory = device.allocate(64, stream=stream)
+        if make == "tensor":
+            memory = memory.view("i4")
         memory.close()
+        line = here()
     with graph:
-        assert [node.kind for node in graph.nodes] == ["alloc", "free"]
-        assert graph.nodes[1].made_at is None, "the collector may have done it"
+        assert free_node(graph).made_at == above(line)
+
+
+def test_memory_of_a_block_in_a_capture(device, stream):
+    with stream.capture() as graph, device.allocate(64, stream=stream):
+        line = here()
+    with graph:
+        assert free_node(graph).made_at == above(line), "where Python says that a block ends"
+
+
+def test_memory_whose_views_outlive_its_close(device, stream):
+    with stream.capture() as graph:
+        memory = device.allocate(64, stream=stream)
+        views = [memory[:8], memory[8:]]
+        memory.close()
+        views[0].close()
+        line = here()
+        views.clear()
+    with graph:
+        assert free_node(graph).made_at == above(line), "which closed the last"
+
+
+def test_memory_that_nobody_closes_in_a_capture(device, stream):
+    with stream.capture() as graph:
+        device.allocate(64, stream=stream)
+        # Another object's close says nothing of it.
+        device.allocate(64, stream=stream).close()
+    with graph:
+        lines = [node.made_at for node in graph.nodes if node.kind == "free"]
+        assert sorted(line is None for line in lines) == [False, True], "the collector may do it"
+    with stream.capture() as graph, cu.debug.record_origins(False):
+        device.allocate(64, stream=stream).close()
+    with graph:
+        assert free_node(graph).made_at is None
 
 
 def test_a_graph_that_is_launched_into_a_capture(graph, stream, a):
