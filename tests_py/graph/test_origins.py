@@ -9,6 +9,7 @@ import sys
 import threading
 import tracemalloc
 import weakref
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -216,6 +217,40 @@ def test_the_line_is_in_the_function_of_another_file(graph, a, kernels):
     file = ran_as("/other/file.py", source)
     assert file.add(graph, kernels["add"], a).made_at == "/other/file.py:4"
     assert file.add(graph, kernels["add"], a).made_at == "/other/file.py:4"
+
+
+@pytest.mark.parametrize("file", ["/own/contextlib.py", "contextlib.py"])
+def test_a_file_of_the_name_of_one_that_is_passed_over(graph, a, kernels, file):
+    own = ran_as(file, "\ndef make(g, a): return g.memset(a, 1)")
+    assert own.make(graph, a).made_at == f"{file}:2"
+
+
+def test_a_package_whose_name_begins_as_ours(graph, a):
+    file = f"{cu.__path__[0]}_of_others/make.py"
+    own = ran_as(file, "def make(g, a): return g.memset(a, 1)")
+    assert own.make(graph, a).made_at == f"{file}:1"
+
+
+def test_contextlib_is_passed_over(device, stream, a):
+    with ExitStack() as stack:
+        graph = stack.enter_context(stream.capture())
+        memory = stack.enter_context(device.allocate(64, stream=stream))
+        with stack.pop_all():
+            line = here()
+    with graph:
+        assert free_node(graph).made_at == above(line)
+    assert memory.is_closed
+
+
+def test_where_memory_of_a_tracked_resource_was_made(device, stream):
+    tracking = cu.TrackingMemoryResource(device.memory_resource)
+    made = []
+    for file in ("/own/contextlib.py", f"{cu.__path__[0]}_of_others/make.py"):
+        source = "def make(r, s): return r.allocate(64, stream=s)"
+        made.append(ran_as(file, source).make(tracking, stream))
+        assert tracking.allocations[-1].site == f"{file}:1"
+    for buffer in made:
+        buffer.close()
 
 
 def test_a_captured_function(a, kernels, stream):
