@@ -268,6 +268,13 @@ func (o *order) reset() (last uint32) {
 func (o *order) add(t *task) uint32 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.number(t)
+}
+
+// number is add.
+//
+// Preconditions: o.mu must be locked.
+func (o *order) number(t *task) uint32 {
 	if o.tasks == nil {
 		o.tasks = map[uint32]*task{}
 	}
@@ -292,11 +299,12 @@ const mostVisits = 64
 // visit numbers an access of the host, which is one more task: before all that
 // is queued later, and after what the host has waited for.
 func (o *order) visit(t *task) uint32 {
-	number := o.add(t)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ticks++
+	// Before others see it: as a task of no stream it would count as ended.
 	t.isHost, t.tick, t.mark.before = true, o.ticks, o.host
+	number := o.number(t)
 	o.visits = append(o.visits, number)
 	if len(o.visits) > mostVisits {
 		delete(o.tasks, o.visits[0])
