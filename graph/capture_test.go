@@ -278,7 +278,7 @@ func TestCapturedKernelIsRetained(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"k:kernel"}, names(g.Retained()))
 	require.Equal(t, params, g.Node("k").Params())
-	require.Contains(t, g.DOT(), `put [1 1 1] × [1 1 1]`)
+	require.Contains(t, g.DOT(nowhere), `put [1 1 1] × [1 1 1]`)
 	x := instantiate(t, g, ExecOptions{})
 	require.NoError(t, g.Close())
 	require.NoError(t, k.Close()) // the graph keeps the module

@@ -162,7 +162,7 @@ func TestDOTOfBodies(t *testing.T) {
 	n := newConditional(t, g, cuda.If, 2, 0)
 	_, err := n.Bodies()[1].Memset(fill(b[0], 1), NodeOptions{})
 	require.NoError(t, err)
-	dot := g.DOT()
+	dot := g.DOT(nowhere)
 	require.Contains(t, dot, `n0 [label="choose\nconditional\nif", fillcolor="#f4cccc", class="conditional"];`)
 	require.Contains(t, dot, "subgraph cluster_n0_0 {\n    label=\"choose[0]\";\n  }\n")
 	require.Contains(t, dot, `label="choose[1]";`)

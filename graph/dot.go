@@ -19,38 +19,44 @@ var dotColors = map[cuda.NodeType]string{
 }
 
 // DOT returns the graph in Graphviz's language: each node with its name, kind,
-// sizes and what it keeps alive; embedded graphs as clusters.
-func (g *Graph) DOT() string {
+// sizes and what it keeps alive, and with its origin as a tooltip; embedded
+// graphs as clusters. origin says in words what a [Node.Site] is, or nothing; it
+// is called while the graph is locked.
+func (g *Graph) DOT(origin func(site uint32) string) string {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	var b strings.Builder
 	b.WriteString("digraph cudago {\n" +
 		"  rankdir=TB;\n" +
 		"  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", fontname=\"sans-serif\", fontsize=10];\n")
-	g.writeDOT(&b, "n", "  ")
+	w := dotWriter{&b, origin}
+	w.write(g, "n", "  ")
 	b.WriteString("}\n")
 	return b.String()
 }
 
-// writeDOT writes the nodes and edges of g. id starts the names of its nodes,
-// which are numbered: the users' names need not be valid in DOT.
+// A dotWriter writes graphs of one hierarchy.
+type dotWriter struct {
+	b      *strings.Builder
+	origin func(site uint32) string
+}
+
+// write writes the nodes and edges of g. id starts the names of its nodes, which
+// are numbered: the users' names need not be valid in DOT.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
+func (w dotWriter) write(g *Graph, id, indent string) {
+	b := w.b
 	ids := make(map[*Node]string, len(g.all()))
 	for i, n := range g.all() {
 		ids[n] = fmt.Sprintf("%s%d", id, i)
-		color := dotColors[n.kind]
-		if color == "" {
-			color = "#ffffff"
-		}
-		fmt.Fprintf(b, "%s%s [label=%s, fillcolor=%s, class=%s];\n", indent, ids[n], dotQuote(n.label()), dotQuote(color), dotQuote(n.kind.String()))
+		fmt.Fprintf(b, "%s%s [%s];\n", indent, ids[n], w.attributes(n))
 		count := 0
 		n.eachInner("", func(prefix string, inner *Graph) {
 			id := fmt.Sprintf("%s_%d", ids[n], count)
 			count++
 			fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s;\n", indent, id, indent, dotQuote(strings.TrimSuffix(prefix, "/")))
-			inner.writeDOT(b, id+"_", indent+"  ")
+			w.write(inner, id+"_", indent+"  ")
 			b.WriteString(indent + "}\n")
 			if n.bodies != nil && len(inner.all()) > 0 {
 				fmt.Fprintf(b, "%s%s -> %s_0 [style=dashed];\n", indent, ids[n], id)
@@ -66,6 +72,18 @@ func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
 			fmt.Fprintf(b, "%s%s -> %s%s;\n", indent, ids[d], ids[n], how)
 		}
 	}
+}
+
+func (w dotWriter) attributes(n *Node) string {
+	color := dotColors[n.kind]
+	if color == "" {
+		color = "#ffffff"
+	}
+	text := fmt.Sprintf("label=%s, fillcolor=%s, class=%s", dotQuote(n.label()), dotQuote(color), dotQuote(n.kind.String()))
+	if origin := w.origin(n.Site()); origin != "" {
+		text += ", tooltip=" + dotQuote(origin)
+	}
+	return text
 }
 
 // label is the text in a node's box, one line per fact.

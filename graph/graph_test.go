@@ -306,14 +306,14 @@ func TestDOT(t *testing.T) {
 	k := tokens(1)
 	_, err := inner.Memcpy(cuda.MemcpyParams{Dst: b[0].Ptr(), Src: b[1].Ptr(), Size: 64}, NodeOptions{Operands: operands(k...)})
 	require.NoError(t, err)
-	fill, err := g.Memset(cuda.MemsetParams{Dst: b[0].Ptr(), ElementSize: 4, Count: 16, Value: 7}, NodeOptions{Name: `a "quoted\` + "\nname"})
+	fill, err := g.Memset(cuda.MemsetParams{Dst: b[0].Ptr(), ElementSize: 4, Count: 16, Value: 7}, NodeOptions{Name: `a "quoted\` + "\nname", Site: 7})
 	require.NoError(t, err)
 	_, err = g.Child(inner, NodeOptions{Deps: []*Node{fill}})
 	require.NoError(t, err)
 	require.Equal(t, `digraph cudago {
   rankdir=TB;
   node [shape=box, style="rounded,filled", fillcolor="#ffffff", fontname="sans-serif", fontsize=10];
-  n0 [label="a \"quoted\\\nname\nmemset\n64 bytes of 0x7", fillcolor="#d9d2e9", class="memset"];
+  n0 [label="a \"quoted\\\nname\nmemset\n64 bytes of 0x7", fillcolor="#d9d2e9", class="memset", tooltip="\"C:\\7"];
   n1 [label="child_graph_0\nchild graph", fillcolor="#fff2cc", class="child graph"];
   subgraph cluster_n1_0 {
     label="child_graph_0";
@@ -321,5 +321,5 @@ func TestDOT(t *testing.T) {
   }
   n0 -> n1;
 }
-`, g.DOT())
+`, g.DOT(func(site uint32) string { return map[uint32]string{7: `"C:\7`}[site] }))
 }

@@ -164,7 +164,7 @@ func (h *hammer) round() error {
 		launch, launch, launch,
 		g.Close,
 		s.Close,
-		func() error { _ = x.Retained(); _ = h.shared.DOT(); return nil },
+		func() error { _ = x.Retained(); _ = h.shared.DOT(nowhere); return nil },
 		func() error {
 			w := h.jury.witness()
 			return x.Nodes()[0].UpdateHost(w.params, w.operands())

@@ -11,6 +11,9 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
+// nowhere is what nodes without a site are made at.
+func nowhere(uint32) string { return "" }
+
 // Copies of a node have its site: in clones, embeddings, executables and what
 // executables are embedded as.
 func TestCopiesHaveTheSite(t *testing.T) {

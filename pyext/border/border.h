@@ -284,12 +284,15 @@ uint32_t cudago_site_of_call(void); /* the line that is calling, whatever for */
 extern int cudago_sites_on; /* is the line noted of what is made? */
 static inline QUIET uint32_t cudago_site(void) { return cudago_sites_on ? cudago_site_find() : 0; }
 PyObject *cudago_site_text(uint32_t line); /* "file:line", a new reference; None for 0 */
+/* The same, kept for good; nothing where UTF-8 cannot say it. */
+QUIET const char *cudago_site_utf8(uint32_t line, Py_ssize_t *size);
 PyObject *cudago_record_sites(PyObject *module, PyObject *on);
 
 /* --- what room.c adds to the module, and what Go calls ------------------------------------------------------------ */
 
 PyObject *cudago_set_checks(PyObject *module, PyObject *names);
-PyObject *cudago_set_package(PyObject *module, PyObject *directory);
+PyObject *cudago_set_package(PyObject *module, PyObject *names);
+PyObject *cudago_calling_site(PyObject *module, PyObject *unused);
 PyObject *cudago_take_reports(PyObject *module, PyObject *unused);
 PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused);
 PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate);

@@ -9,14 +9,19 @@
 
 int cudago_sites_on = 1; /* written with the GIL held */
 
-/* The directory of the package's own files. */
-static PyObject *package;
+static PyObject *package;    /* how the names of the package's own files begin */
+static PyObject *generators; /* the file of contextlib, whose code calls generators of the package */
 
-PyObject *cudago_set_package(PyObject *module, PyObject *directory) {
+/* _set_package(directory, file): names, that of the directory with a slash at its end */
+PyObject *cudago_set_package(PyObject *module, PyObject *names) {
     (void)module;
-    PyObject *was = package;
+    PyObject *directory, *file;
+    if (!PyArg_ParseTuple(names, "UU", &directory, &file)) return NULL;
+    PyObject *was = package, *other = generators;
     package = NEW_REF(directory);
+    generators = NEW_REF(file);
     Py_XDECREF(was);
+    Py_XDECREF(other);
     Py_RETURN_NONE;
 }
 
@@ -65,7 +70,7 @@ static int ends_with(PyObject *file, const char *end) {
 }
 
 static uint32_t classify(PyFrameObject *frame, PyObject *file) {
-    if (ends_with(file, "/contextlib.py")) return OWN; /* it calls our generators */
+    if (generators && PyUnicode_Compare(file, generators) == 0) return OWN;
     if (!package || PyUnicode_Tailmatch(file, package, 0, PY_SSIZE_T_MAX, -1) != 1) return line_of(frame, file);
     return ends_with(file, "/_graph_file/load.py") ? LOADED : OWN;
 }
@@ -117,8 +122,10 @@ static uint32_t of_frames(PyFrameObject *top, uint32_t through) {
 
 /* Python 3.11 may collect garbage wherever an object is made, and frames become objects here. Later ones do that between
  * two instructions of Python's only. */
+static int hold_collector(void) { return Py_Version < 0x030C0000 && PyGC_Disable(); }
+
 static uint32_t of_caller(uint32_t through) {
-    int on = Py_Version < 0x030C0000 && PyGC_Disable();
+    int on = hold_collector();
     PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
     uint32_t line = frame ? of_frames(frame, through) : 0;
     if (PyErr_Occurred()) PyErr_Clear(), line = 0;
@@ -135,6 +142,29 @@ uint32_t cudago_site_of_call(void) { return of_caller(LOADED); }
 PyObject *cudago_site_text(uint32_t line) {
     PyObject *text = line && texts ? PyList_GetItem(texts, (Py_ssize_t)line - 1) : NULL;
     return NEW_REF(text ? text : Py_None);
+}
+
+static const char *utf8_of(uint32_t line, Py_ssize_t *size) {
+    int on = hold_collector(); /* a failure is an object */
+    PyObject *text = line && texts ? PyList_GetItem(texts, (Py_ssize_t)line - 1) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, size) : NULL;
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (on) PyGC_Enable();
+    return utf8;
+}
+
+const char *cudago_site_utf8(uint32_t line, Py_ssize_t *size) {
+    *size = 0;
+    const char *utf8 = utf8_of(line, size);
+    return utf8 ? utf8 : "";
+}
+
+/* _site(): the line that calls the package; empty if none does */
+PyObject *cudago_calling_site(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    uint32_t line = cudago_site_of_call();
+    return line ? cudago_site_text(line) : PyUnicode_FromString("");
 }
 
 /* _record_sites(on): returns whether it was on; None leaves it as it is. */

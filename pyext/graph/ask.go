@@ -271,7 +271,7 @@ func (a *answer) retained(list []graph.Retained) {
 //export cudagoGraphDOT
 func cudagoGraphDOT(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	ask(id, to, st, func(g *pyGraph, a *answer) error {
-		a.Row(nil, g.DOT())
+		a.Row(nil, g.DOT(siteText))
 		return nil
 	})
 }

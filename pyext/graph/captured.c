@@ -33,7 +33,7 @@ static void release_kept(cudago_cell *cell) {
 /* While callbacks are alive without the GIL: a free may wait for another thread's full launch queue. */
 static void free_away(cudago_captured_cell *c) {
     PyThreadState *t = cudago_step_aside();
-    cudagoCaptureFreeLast(c->go.id);
+    cudagoCaptureFreeLast(c->go.id, c->closed_at);
     cudago_step_back(t);
 }
 

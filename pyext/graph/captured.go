@@ -101,15 +101,15 @@ func setCaptured(state *C.int32_t, isGraph bool) {
 }
 
 // cudagoCaptureFreeLast makes the capture free memory that the user has let go,
-// if it is still open and has not freed it. It needs no GIL.
+// if it is still open and has not freed it. site is the node's. It needs no GIL.
 //
 //export cudagoCaptureFreeLast
-func cudagoCaptureFreeLast(number C.uint64_t) {
+func cudagoCaptureFreeLast(number C.uint64_t, site C.uint32_t) {
 	m := capturedOf(number)
 	if m == nil {
 		return
 	}
-	err := border.Contained(func() error { return m.Capture().Free(m.CapturedMemory, nil, nil, 0) })
+	err := border.Contained(func() error { return m.Capture().Free(m.CapturedMemory, nil, nil, uint32(site)) })
 	if err != nil && !errors.Is(err, cuda.ErrClosed) && !errors.Is(err, cuda.ErrorStreamCaptureInvalidated) {
 		border.ReportAside(err)
 	}

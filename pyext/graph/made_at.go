@@ -18,6 +18,14 @@ func site() uint32 {
 	return uint32(C.cudago_site_find())
 }
 
+// siteText returns "file:line" of what site returned, or nothing. It needs the
+// GIL, and runs no Python code.
+func siteText(site uint32) string {
+	var size C.Py_ssize_t
+	text := C.cudago_site_utf8(C.uint32_t(site), &size)
+	return C.GoStringN(text, C.int(size))
+}
+
 // cudagoGraphSite returns the line that made a node, or 0.
 //
 //export cudagoGraphSite

@@ -83,6 +83,7 @@ static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
         return NULL;
     }
     self->cell = NULL;
+    if (cell) cudago_note_closed(cell);
     if (cell) cudago_cell_release_gil(cell);
     cudago_forget_site();
     Py_RETURN_NONE;

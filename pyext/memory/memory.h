@@ -136,12 +136,18 @@ typedef struct {
     const _Atomic int32_t *state; /* what has become of the capture: enum cudago_captured; written by Go */
     cudago_cell *kept;     /* the cell that graphs keep, counted; NULL in that one itself */
     cudago_stream *stream; /* that it was allocated on, retained; NULL there too */
+    uint32_t closed_at;    /* the line that closed an object of the user's last: cudago_site */
 } cudago_captured_cell;
 enum cudago_captured { CAPTURED_OPEN,
                        CAPTURED_IN_GRAPH,
                        CAPTURED_GONE }; /* there is no graph, so the address means nothing */
 static inline QUIET int cudago_captured_is(const cudago_cell *cell, int32_t state) {
     return cell->flags & CUDAGO_CELL_CAPTURED && atomic_load(((const cudago_captured_cell *)cell)->state) == state;
+}
+/* The user closes an object: the node that frees the memory, then or when what else refers to it is gone, has this line. An
+ * object that is not closed ends wherever its last reference does, if only where the collector happens to run. */
+static inline QUIET void cudago_note_closed(cudago_cell *cell) {
+    if (cudago_captured_is(cell, CAPTURED_OPEN)) ((cudago_captured_cell *)cell)->closed_at = cudago_site();
 }
 /* The cell that a graph keeps for the memory of this one. */
 static inline QUIET cudago_cell *cudago_cell_for_graphs(cudago_cell *cell) {

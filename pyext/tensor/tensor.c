@@ -113,6 +113,7 @@ static PyObject *tensor_close(TensorObject *t, PyObject *unused) {
     cudago_cell *cell = t->cell, *theirs = t->theirs;
     t->cell = t->theirs = NULL; /* first: the release may re-enter this function */
     if (theirs) cudago_cell_let_go(theirs);
+    if (cell) cudago_note_closed(cell);
     if (cell) cudago_cell_let_go(cell);
     Py_RETURN_NONE;
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import sys
+from contextlib import contextmanager as _contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -375,5 +376,6 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE, *_MODULES})
 
 
-_core._set_package(__path__[0])  # whose lines are nobody's in reports of checks
+# Whose lines are nobody's where a line of the program is told.
+_core._set_package(f"{__path__[0]}/", _contextmanager.__code__.co_filename)
 atexit.register(_exit.shutdown)

@@ -35,6 +35,6 @@ def glance(self: Any, patience_s: float = 0) -> str:
 
 def picture(self: Any) -> str | None:
     """Show a picture where HTML is not shown."""
-    from ._display.html import graph_picture
+    from ._display.html import picture_of
 
-    return graph_picture(self)
+    return picture_of(self)

@@ -15,7 +15,6 @@ from typing import Any
 
 from . import _core
 from . import _zconstants as _z
-from ._caller import caller
 from ._card import card
 from ._gopy import api
 
@@ -214,7 +213,7 @@ def _invalidation(code: int, message: str, fields: dict[str, Any]) -> str:
     """Note what has invalidated a capture; return the message of an error that is due to that."""
     operation = fields.get("operation")
     if code != _z.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
-        _core._invalidated(lambda: f"{operation or 'a call'} at {caller()}")
+        _core._invalidated(lambda: f"{operation or 'a call'} at {_core._site()}")
         return ""
     # The end of a capture, after which it is not open any more, says it itself.
     known = _core._invalidated(str) if operation != "cuStreamEndCapture" else ""

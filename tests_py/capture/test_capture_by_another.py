@@ -371,6 +371,46 @@ def test_an_executable_that_is_launched_into_it(another, device, stream, how):
     target.close()
 
 
+class Owner:
+    """Keeps what a graph of another library uses."""
+
+
+def test_the_owner_of_a_wrapped_graph_that_is_launched_into_it(another, device, stream):
+    theirs, owner = Another(stream), Owner()
+    alive = weakref.ref(owner)
+    target = device.allocate(4 * N, stream=stream)
+    with theirs.capture():
+        target.fill(7, stream=stream)
+    with (
+        cu.Graph.from_handle(theirs.graph, device=device, owner=owner) as graph,
+        graph.instantiate() as step,
+        another.capture(),
+    ):
+        step.launch(stream)
+    del owner, graph, step
+    theirs.destroy()
+    gc.collect()
+    settle()
+    assert alive() is not None
+    with another.executable() as step:
+        another.destroy()
+        step.launch(stream)
+        out = np.zeros(4 * N, "u1")
+        target.copy_to(out, stream=stream)
+        stream.sync()
+        assert (out == 7).all()
+        settle()
+        assert alive() is not None
+
+    def gone():
+        gc.collect()
+        settle()
+        return alive() is None
+
+    assert becomes(gone, True)
+    target.close()
+
+
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_what_the_driver_does_not_keep_stays(driver, script):
     done = script(

@@ -111,6 +111,25 @@ def test_a_loop_whose_body_is_captured(graph, stream, device):
     assert [n.name for n in nodes] == ["memset_0"]
 
 
+def test_bodies_of_each_kind_of_node(graph, stream, device):
+    with device.allocate(16, stream=stream) as bytes_:
+        bytes_.fill(0, stream=stream)
+        yes, no = graph.if_else(graph.condition(default=0)).bodies
+        chosen = graph.switch(graph.condition(default=1), 2).bodies
+        inner = graph.if_then(graph.condition(default=1)).body
+        nested = inner.if_then(graph.condition(default=1))
+        for number, body in enumerate((yes, no, *chosen, inner, nested.body)):
+            with body.capture(stream):
+                bytes_[number : number + 1].fill(number + 1, stream=stream)
+        with nested.capture(stream):  # after a node of a body
+            bytes_[6:7].fill(7, stream=stream)
+        with nested.body.nodes[0].capture(stream):
+            bytes_[7:8].fill(8, stream=stream)
+        assert [node.kind for node in nested.body.nodes] == ["memset", "memset"]
+        graph.instantiate().launch(stream)
+        assert bytes_.view("u1").numpy(stream=stream).tolist()[:8] == [0, 2, 0, 4, 5, 6, 7, 8]
+
+
 def test_a_captured_body_can_set_its_condition(graph, stream, x):
     go_on = graph.condition(default=1)
     body = graph.while_loop(go_on).body

@@ -23,7 +23,10 @@ class Card(HTMLParser):
         assert self.open == []
         assert not {"script", "link", "iframe", "style", "a"} & set(self.tags)
         assert re.findall(r"\b(?:src|href|on\w+)=", markup) == ["src="] * markup.count("<img ")
-        assert set(re.findall(r"url\([^)]*\)", markup)) <= {"url(#cudago-end)"}
+        assert set(re.findall(r"url\([^)]*\)", markup)) <= {
+            "url(#cudago-end)",
+            "url(#cudago-end-inside)",
+        }
         assert set(re.findall(r"https?://\S+?(?=\")", markup)) <= {"http://www.w3.org/2000/svg"}
         markup.encode()
 

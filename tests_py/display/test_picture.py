@@ -169,6 +169,77 @@ def test_any_name_can_be_drawn(graph, a):
     assert texts[:2] == ['<&> "quoted" \\n\ufffd', "second line"]
 
 
+def titles(picture: str) -> dict[str, str]:
+    """Return the titles of the boxes, by the first lines in them."""
+    groups = ElementTree.fromstring(picture).iter(f"{SVG}g")
+    return {
+        group.find(f"{SVG}text")[0].text: group.find(f"{SVG}title").text
+        for group in groups
+        if group.find(f"{SVG}title") is not None
+    }
+
+
+def test_a_title_says_the_line_that_made_a_node(graph, a):
+    node = graph.memset(a, 0, name="outside").if_then(graph.condition(), name="maybe")
+    node.body.memset(a, 1, name="inside")
+    with cu.debug.record_origins(False):
+        graph.memset(a, 0, name="unknown")
+    assert titles(graph.to_svg()) == {
+        "outside": f"made at {graph['outside'].made_at}",
+        "maybe": f"made at {node.made_at}",
+        "inside": f"made at {node.body['inside'].made_at}",
+    }
+
+
+def test_a_folded_box_has_the_lines_of_its_nodes(graph, a):
+    for _ in range(10):
+        graph.memset(a, 1)
+    (line,) = {node.made_at for node in graph.nodes}
+    assert list(titles(graph.to_svg(fold=1)).values()) == [f"made at {line}"]
+    for i in range(12):
+        exec(compile("graph.memset(a, 1)", f"{i}.py", "exec"), {"graph": graph, "a": a})
+    (title,) = titles(graph.to_svg(fold=1)).values()
+    assert title.split("\n") == [
+        *(f"made at {line}", *(f"{i}.py:1" for i in range(7)), "and 5 lines more"),
+    ]
+
+
+@pytest.mark.parametrize("name", ['<&>"\\.py', "a\0b\n\x01.py", "\udcff.py"])
+def test_any_line_can_be_in_a_title(graph, a, name):
+    exec(compile("graph.memset(a, 1)", "plain.py", "exec"), {"graph": graph, "a": a})
+    code = compile("graph.memset(a, 1)", "plain.py", "exec").replace(co_filename=name)
+    exec(code, {"graph": graph, "a": a})
+    shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in name)
+    expected = [] if "\udcff" in name else [f"made at {shown}:1"]
+    assert list(titles(graph.to_svg()).values()) == ["made at plain.py:1", *expected]
+    str(graph)
+
+
+def test_what_is_inside_of_a_box_has_its_own_colors(graph, a):
+    node = graph.if_then(graph.condition(), name="maybe")
+    node.body.memset(a, 1, name="one").memset(a, 2, name="two")
+    graph.join(node, name="last")
+    root = ElementTree.fromstring(graph.to_svg())
+    ends = {e.get("marker-end"): e for e in root.iter(f"{SVG}path") if e.get("marker-end")}
+    assert set(ends) == {"url(#cudago-end)", "url(#cudago-end-inside)"}
+    assert {m.get("id") for m in root.iter(f"{SVG}marker")} == {name[5:-1] for name in ends}
+    assert {text.get("fill") for text in root.iter(f"{SVG}text")} == {"#111"}
+    (group,) = [g for g in root.iter(f"{SVG}g") if g.get("color")]
+    assert ends["url(#cudago-end-inside)"] in list(group.iter())
+    assert not any(rect.get("fill-opacity") for rect in root.iter(f"{SVG}rect"))
+
+
+def test_a_card_is_the_same_wherever_the_program_is(graph, a):
+    source = "graph.memset(a, 1, name='fill')"
+    cards = []
+    for file in ("one.py", "/another/two.py"):
+        exec(compile(source, file, "exec"), {"graph": graph, "a": a})
+        cards.append(graph._repr_html_())
+        assert file in graph._repr_svg_()
+        graph.remove(graph["fill"])
+    assert cards[0] == cards[1]
+
+
 def test_an_empty_graph(graph):
     assert Picture(graph.to_svg()).boxes == {}
 

@@ -9,6 +9,7 @@ import sys
 import threading
 import tracemalloc
 import weakref
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -98,13 +99,55 @@ def test_captured_nodes(device, stream, a, b, kernels):
     memory.close()
 
 
-def test_memory_that_is_let_go_in_a_capture(device, stream):
+def free_node(graph: cu.Graph) -> cu.Node:
+    """Return the node that frees what another one of a graph allocates."""
+    assert sorted(node.kind for node in graph.nodes) == ["alloc", "free"]
+    return next(node for node in graph.nodes if node.kind == "free")
+
+
+@pytest.mark.parametrize("make", ["buffer", "tensor"])
+def test_memory_that_is_closed_in_a_capture(device, stream, make):
     with stream.capture() as graph:
         memory = device.allocate(64, stream=stream)
+        if make == "tensor":
+            memory = memory.view("i4")
         memory.close()
+        line = here()
     with graph:
-        assert [node.kind for node in graph.nodes] == ["alloc", "free"]
-        assert graph.nodes[1].made_at is None, "the collector may have done it"
+        assert free_node(graph).made_at == above(line)
+
+
+def test_memory_of_a_block_in_a_capture(device, stream):
+    with stream.capture() as graph, device.allocate(64, stream=stream):
+        line = here()
+    with graph:
+        assert free_node(graph).made_at == above(line), "where Python says that a block ends"
+
+
+def test_memory_whose_views_outlive_its_close(device, stream):
+    with stream.capture() as graph:
+        memory = device.allocate(64, stream=stream)
+        views = [memory[:8], memory[8:]]
+        memory.close()
+        views[0].close()
+        line = here()
+        views.clear()
+    with graph:
+        assert free_node(graph).made_at == above(line), "which closed the last"
+
+
+def test_memory_that_nobody_closes_in_a_capture(device, stream):
+    with stream.capture() as graph:
+        device.allocate(64, stream=stream)
+        # Another object's close says nothing of it.
+        device.allocate(64, stream=stream).close()
+    with graph:
+        lines = [node.made_at for node in graph.nodes if node.kind == "free"]
+        assert sorted(line is None for line in lines) == [False, True], "the collector may do it"
+    with stream.capture() as graph, cu.debug.record_origins(False):
+        device.allocate(64, stream=stream).close()
+    with graph:
+        assert free_node(graph).made_at is None
 
 
 def test_a_graph_that_is_launched_into_a_capture(graph, stream, a):
@@ -174,6 +217,40 @@ def test_the_line_is_in_the_function_of_another_file(graph, a, kernels):
     file = ran_as("/other/file.py", source)
     assert file.add(graph, kernels["add"], a).made_at == "/other/file.py:4"
     assert file.add(graph, kernels["add"], a).made_at == "/other/file.py:4"
+
+
+@pytest.mark.parametrize("file", ["/own/contextlib.py", "contextlib.py"])
+def test_a_file_of_the_name_of_one_that_is_passed_over(graph, a, kernels, file):
+    own = ran_as(file, "\ndef make(g, a): return g.memset(a, 1)")
+    assert own.make(graph, a).made_at == f"{file}:2"
+
+
+def test_a_package_whose_name_begins_as_ours(graph, a):
+    file = f"{cu.__path__[0]}_of_others/make.py"
+    own = ran_as(file, "def make(g, a): return g.memset(a, 1)")
+    assert own.make(graph, a).made_at == f"{file}:1"
+
+
+def test_contextlib_is_passed_over(device, stream, a):
+    with ExitStack() as stack:
+        graph = stack.enter_context(stream.capture())
+        memory = stack.enter_context(device.allocate(64, stream=stream))
+        with stack.pop_all():
+            line = here()
+    with graph:
+        assert free_node(graph).made_at == above(line)
+    assert memory.is_closed
+
+
+def test_where_memory_of_a_tracked_resource_was_made(device, stream):
+    tracking = cu.TrackingMemoryResource(device.memory_resource)
+    made = []
+    for file in ("/own/contextlib.py", f"{cu.__path__[0]}_of_others/make.py"):
+        source = "def make(r, s): return r.allocate(64, stream=s)"
+        made.append(ran_as(file, source).make(tracking, stream))
+        assert tracking.allocations[-1].site == f"{file}:1"
+    for buffer in made:
+        buffer.close()
 
 
 def test_a_captured_function(a, kernels, stream):

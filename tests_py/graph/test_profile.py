@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,6 +14,8 @@ import cudago as cu
 from .operand import CONFIG, N, numbers
 
 np = pytest.importorskip("numpy")
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_each_node_runs_once_in_an_order_of_the_dependencies(graph, a, b, stream, kernels):
@@ -139,6 +142,61 @@ def test_a_table(graph, a, stream):
         "      4.00 µs  a longer name  host    ████████████████████████",
     ]
     assert profile == cu.GraphProfile(profile.rows)
+
+
+def profile_of(*times: tuple[str, float]) -> cu.GraphProfile:
+    """Return a profile of kernels in a row."""
+    rows = [cu.NodeTime(name, "kernel", took, 0.0, f"{name}.py:1") for name, took in times]
+    return cu.GraphProfile(tuple(rows), tuple((i, i + 1) for i in range(len(rows) - 1)))
+
+
+def shown(picture: str) -> list[tuple[str, str, list[str]]]:
+    """Return the color, the title and the lines of the boxes of a picture."""
+    return [
+        (
+            group.findall(f"{SVG}rect")[-1].get("fill"),  # of a folded one the first is behind it
+            group.find(f"{SVG}title").text,
+            [line.text for line in group.find(f"{SVG}text")],
+        )
+        for group in ElementTree.fromstring(picture).iter(f"{SVG}g")
+    ]
+
+
+def test_a_picture_with_times():
+    profile = profile_of(("a <&>", 1.0), ("b", 4.0))
+    assert shown(profile.to_svg()) == [
+        ("#ffd9d9", "made at a <&>.py:1", ["a <&>", "kernel", "1.00 µs"]),
+        ("#ff6969", "made at b.py:1", ["b", "kernel", "4.00 µs"]),
+    ]
+    assert profile.to_svg().count("marker-end=") == 1
+    assert profile._repr_svg_() == profile.to_svg()
+
+
+def test_a_folded_box_has_the_time_of_its_nodes():
+    profile = profile_of(*((f"k{i}", float(i)) for i in range(10)))
+    assert len(shown(profile.to_svg(fold=None))) == 10
+    ((color, title, lines),) = shown(profile.to_svg(fold=1))
+    assert (color, lines) == ("#ff6969", ["k0 … k9", "10 nodes", "10 kernel", "45.00 µs"])
+    assert title.split("\n")[::8] == ["made at k0.py:1", "and 2 lines more"]
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=f"fold must be 1 or more, or None, got {wrong}"):
+            profile.to_svg(fold=wrong)
+    with pytest.raises(TypeError):
+        profile.to_svg(fold="2")
+
+
+def test_a_picture_of_what_ran(graph, a, stream):
+    graph.memset(a, 1, name="one").memset(a, 2, name="two")
+    profile = graph.instantiate().profile(stream)
+    assert [row.made_at for row in profile.rows] == [node.made_at for node in graph.nodes]
+    assert [lines[0] for _, _, lines in shown(profile.to_svg())] == ["one", "two"]
+
+
+def test_profiles_without_nodes_or_lines():
+    assert cu.GraphProfile(())._repr_svg_() is None
+    assert shown(cu.GraphProfile(()).to_svg()) == []
+    profile = cu.GraphProfile((cu.NodeTime("a", "memset", 0.0, 0.0),))
+    assert "<title>" not in profile.to_svg()
 
 
 def test_a_chrome_trace(graph, a, stream, tmp_path):

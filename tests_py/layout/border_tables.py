@@ -122,11 +122,14 @@ CLEARED = {
     "ExecObject": {"id", "x", "held"},
 }
 
+OFF = "switches the collector off, and runs no Python then"
+
 # QUIET function:what it calls: why that does not break the rule.
 QUIET_CALLS: dict[str, str] = {
     "add:cudago_drop_references": "the batch has the same references, so none of them is the last",
     "cudago_tensor_alloc:cudago_alloc_native": "of a type that takes no part in garbage collection",
-    "cudago_site_find:of_caller": "switches the collector off, and runs no Python then",
+    "cudago_site_find:of_caller": OFF,
+    "cudago_site_utf8:utf8_of": OFF,
     "cudago_owned_change:PyTuple_SetItem": "what it replaces is counted, and so is dropped later",
 }
 

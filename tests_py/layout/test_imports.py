@@ -59,6 +59,7 @@ DEFERRED = {
     ("cudago._memory.host_resource", "cudago._memory.pool"): "loads dataclasses, for options",
     ("cudago._memory.resource", "cudago._memory.pool"): "loads dataclasses, for options of pools",
     ("cudago._stream.stream", "cudago._graph"): "graphs are loaded when one is made",
+    ("cudago._graph.profile", "cudago._display.timed"): "few graphs are drawn",
     ("cudago._graph.shown", "cudago._display.picture"): "few graphs are drawn",
     ("cudago._graph.shown", "cudago._display.tree"): "few graphs are printed",
     ("cudago._graph.stored", "cudago._graph_file.load"): "loads zipfile, and few graphs are saved",

@@ -292,7 +292,7 @@ func TestRacesBetweenWork(t *testing.T) {
 	launch(vmtest.Watching(&found), o, p)
 	require.Empty(t, found, "what is ordered does not race")
 
-	m.ForgetTraces()
+	m.ForgetTraces(first.Task)
 	launch(first, p, o)
 	launch(vmtest.Watching(&found, first), p, o+64)
 	require.Len(t, found, 1)
@@ -302,7 +302,7 @@ func TestRacesBetweenWork(t *testing.T) {
 	found = nil
 	copying := vmtest.Watching(&found, first)
 	copying.Name = "copy of 8192 bytes"
-	m.ForgetTraces()
+	m.ForgetTraces(first.Task)
 	launch(first, p, o)
 	copying.Touch(m, o+32, 8192, false)
 	copying.Touch(m, p, 8192, true)

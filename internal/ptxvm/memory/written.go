@@ -73,8 +73,8 @@ func (m *Memory) DefineAll() {
 // Forget drops what the checks know of the range that starts at base.
 func (m *Memory) Forget(base uint64) { m.shadows.Forget(base) }
 
-// ForgetTraces says that all work until now happens before all that follows.
-func (m *Memory) ForgetTraces() { m.shadows.ForgetTraces() }
+// ForgetTraces says that all work up to a number happens before all other work.
+func (m *Memory) ForgetTraces(last uint32) { m.shadows.ForgetTraces(last) }
 
 // ShadowAt returns the shadow of the range that contains addr. Pageable memory that
 // is only lent has none: its owner may write to it at any time.

@@ -201,20 +201,47 @@ func (s *Range) Cell(word uint64) *Cell {
 	return &p.cells[word%pageWords]
 }
 
-// ForgetTraces forgets who accessed what, and keeps what was written.
-func (t *Table) ForgetTraces() {
+// ForgetTraces forgets who accessed what, except for tasks of higher numbers than
+// last, and keeps what was written.
+func (t *Table) ForgetTraces(last uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var fine int32
 	for _, s := range t.m {
 		s.mu.Lock()
 		for _, p := range s.pages {
-			if p != nil {
-				p.whole, p.cells = Cell{}, nil
+			if p != nil && p.forget(last) {
+				fine++
 			}
 		}
 		s.mu.Unlock()
 	}
-	t.fine.Store(0)
+	t.fine.Store(fine)
+}
+
+// forget is [Table.ForgetTraces] for a page. It reports whether its words still
+// have cells.
+func (p *page) forget(last uint32) (fine bool) {
+	p.whole.forget(last)
+	if p.cells == nil {
+		return false
+	}
+	for i := range p.cells {
+		p.cells[i].forget(last)
+		fine = fine || p.cells[i] != Cell{}
+	}
+	if !fine {
+		p.cells = nil
+	}
+	return fine
+}
+
+func (c *Cell) forget(last uint32) {
+	for _, t := range []*Trace{&c.Write, &c.Read, &c.Read2} {
+		if t.Task <= last {
+			*t = Trace{}
+		}
+	}
 }
 
 // Define marks the bytes [off, off+size) as written.

@@ -9,7 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 _NODE = re.compile(
-    r'\s*(n[\d_]+) \[label="((?:[^"\\]|\\.)*)", fillcolor="([^"]*)", class="([^"]*)"\];'
+    r'\s*(n[\d_]+) \[label="((?:[^"\\]|\\.)*)", fillcolor="([^"]*)", class="([^"]*)"'
+    r'(?:, tooltip="((?:[^"\\]|\\.)*)")?\];'
 )
 _EDGE = re.compile(r"\s*(n[\d_]+) -> (n[\d_]+)( \[[^\]]*\])?;")
 _DATA = re.compile(r'style=dotted, label="((?:[^"\\]|\\.)*)"')
@@ -23,6 +24,8 @@ class Drawn:
     lines: list[str]  # its name first
     kinds: Counter[str]  # how many nodes of each kind it stands for
     fill: str
+    origins: list[str] = field(default_factory=lambda: list[str]())  # lines that made the nodes
+    microseconds: float | None = None  # that they took
     inside: list[tuple[str, Drawing]] = field(default_factory=lambda: list[tuple[str, Drawing]]())
 
 
@@ -57,13 +60,15 @@ class Drawing:
         return found
 
 
-def read(dot: str) -> Drawing:
-    """Read what `Graph.to_dot` wrote."""
+def read(dot: str, *, origins: bool = True) -> Drawing:
+    """Read what `Graph.to_dot` wrote; with or without the lines that made the nodes."""
     open_now = [Drawing()]
     found: dict[str, Drawn] = {}
     for line in dot.splitlines():
         if node := _NODE.match(line):
-            drawn = Drawn(_text(node[2]).split("\n"), Counter([_text(node[4])]), node[3])
+            made_at = [_text(node[5])] if node[5] and origins else []
+            lines, kinds = _text(node[2]).split("\n"), Counter([_text(node[4])])
+            drawn = Drawn(lines, kinds, node[3], made_at)
             found[node[1]] = drawn
             open_now[-1].nodes.append(drawn)
         elif edge := _EDGE.match(line):
@@ -82,5 +87,9 @@ def read(dot: str) -> Drawing:
 
 
 def _text(quoted: str) -> str:
-    text = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], quoted)
-    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)  # for XML
+    return printable(re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], quoted))
+
+
+def printable(text: str) -> str:
+    """Return a text that can stand in XML."""
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)

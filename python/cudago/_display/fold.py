@@ -111,7 +111,15 @@ def _box(group: list[Drawn]) -> Drawn:
     ends = (first.lines[0].split(" … ")[0], last.lines[0].split(" … ")[-1])
     told = [f"{n:,} {kind}" for kind, n in kinds.most_common()]
     fill = first.fill if len(kinds) == 1 else "#eeeeee"
-    return Drawn([" … ".join(ends), f"{kinds.total():,} nodes", *told], kinds, fill)
+    times = [node.microseconds for node in group if node.microseconds is not None]
+    took = [f"{sum(times):.2f} µs"] * bool(times)
+    return Drawn(
+        [" … ".join(ends), f"{kinds.total():,} nodes", *told, *took],
+        kinds,
+        fill,
+        list(dict.fromkeys(origin for node in group for origin in node.origins)),
+        sum(times) if times else None,
+    )
 
 
 def _bands(graph: Drawing, most: int) -> Drawing:

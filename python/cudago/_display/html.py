@@ -31,6 +31,7 @@ from .memory_card import summary_card, timeline_card
 from .picture import FOLD, svg
 from .pieces import LONGEST, Row, code_block, framed, image, never_raises, reason, sized
 from .preview import Unreadable, head, values
+from .timed import timed_svg
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -161,7 +162,7 @@ def _elements(shown: list[list[str]]) -> str:
 # --- graphs ---------------------------------------------------------------------------------------
 
 
-def graph_picture(graph: Graph) -> str | None:
+def graph_picture(graph: Graph, *, origins: bool = True) -> str | None:
     """Return a graph as SVG; None if it cannot be drawn, or not quickly."""
     try:
         nodes, edges = graph._count(), len(graph._edges())
@@ -169,7 +170,7 @@ def graph_picture(graph: Graph) -> str | None:
         # Graphs inside nodes are drawn too.
         if not dot or dot.count("[label=") > _PICTURE_NODES or len(dot) > _PICTURE_TEXT:
             return None
-        return svg(dot, FOLD)
+        return svg(dot, FOLD, origins=origins)
     except Exception:
         return None
 
@@ -189,7 +190,7 @@ def graph_card(graph: Graph) -> str:
         ("edges", lambda: len(graph._edges())),
         ("keeps", lambda: _kept(row[1] for row in graph._retained(0))),
     ]
-    picture = graph_picture(graph)
+    picture = graph_picture(graph, origins=False)  # an image has no titles
     if picture is None:
         rows.append(("picture", "too large to be drawn by itself: see to_svg()"))
     return framed("Graph", rows, image(picture, "the graph") if picture else "")
@@ -209,6 +210,13 @@ def exec_card(step: GraphExec) -> str:
     return framed("GraphExec", rows)
 
 
+def profile_picture(profile: GraphProfile, *, origins: bool = True) -> str | None:
+    """Return a profile as SVG; None if it is empty, or cannot be drawn quickly."""
+    nodes, edges = len(profile.rows), len(profile.edges)
+    quick = 0 < nodes <= _PICTURE_NODES and edges <= _PICTURE_EDGES
+    return timed_svg(profile, FOLD, origins=origins) if quick else None
+
+
 @never_raises
 def profile_card(profile: GraphProfile) -> str:
     """Return the card of a profile: its table with bars, and the graph with its times."""
@@ -217,8 +225,8 @@ def profile_card(profile: GraphProfile) -> str:
         ("sum", f"{profile.microseconds:.2f} µs, each node run alone"),
     ]
     after = code_block("\n".join(list(profile._lines())[1 : 1 + LONGEST]))
-    if 0 < len(profile.rows) <= _PICTURE_NODES and len(profile.edges) <= _PICTURE_EDGES:
-        after += image(svg(profile._dot(), FOLD), "the graph")
+    if picture := profile_picture(profile, origins=False):
+        after += image(picture, "the graph")
     return framed("GraphProfile", rows, after)
 
 
@@ -276,3 +284,8 @@ _CARDS: dict[type, Callable[[Any], str]] = {
 def card_of(thing: object) -> str:
     """Return the card for an object, which may be an instance of a subclass of ours."""
     return next(make(thing) for cls, make in _CARDS.items() if isinstance(thing, cls))
+
+
+def picture_of(thing: Graph | GraphProfile) -> str | None:
+    """Return the picture of an object, if it can be drawn."""
+    return profile_picture(thing) if isinstance(thing, GraphProfile) else graph_picture(thing)

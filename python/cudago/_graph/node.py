@@ -65,7 +65,8 @@ class Node(Builder, _core.Node):
     def made_at(self) -> str | None:
         """The line that made the node, as ``"train.py:31"``: the nearest that is not cudago's.
 
-        With the file's name as Python has it. In a capture, the line that queued the operation.
+        With the file's name as Python has it. In a capture, the line that queued the operation; for
+        a free, the one that closed the memory last, and None if nobody closed it.
         Clones, graphs that embed this one, and executables have the same. None where it is not
         known: for what other libraries have captured, in a graph of another library's handle or of
         a file, and while `cudago.debug.record_origins` is off.

@@ -16,11 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._card import card
+from .._card import card, picture
 from .._stream.stream import stream_of
 from ..errors import UnsupportedError
 from .again import add_again, in_order, is_known
 from .graph import Graph
+from .shown import boxes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,12 +49,15 @@ class NodeTime(NamedTuple):
         Its time.
     start : float
         Microseconds from the beginning of the profile to the node's.
+    made_at : str, optional
+        The line of the program that made the node in the graph, as `Node.made_at`.
     """
 
     name: str
     kind: str
     microseconds: float
     start: float
+    made_at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,31 @@ class GraphProfile:
     def microseconds(self) -> float:
         """The sum of all times."""
         return sum(row.microseconds for row in self.rows)
+
+    def to_svg(self, *, fold: int | None = 100) -> str:
+        """Return a picture of the graph with the times, as notebooks show it.
+
+        Parameters
+        ----------
+        fold : int, optional
+            Number of boxes above which nodes are folded, as by `Graph.to_svg`: a box then has the
+            time of all its nodes. None draws each node.
+
+        Returns
+        -------
+        str
+            SVG. A box is the redder the more time it took, and its title is `NodeTime.made_at`.
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(device.allocate(4, stream=stream), 7)
+        >>> picture = graph.instantiate().profile(stream).to_svg()
+        """
+        most = boxes(fold)
+        from .._display.timed import timed_svg
+
+        return timed_svg(self, most)
 
     def to_chrome_trace(self, path: str | PathLike[str]) -> None:
         """Write the times to a file that ``chrome://tracing`` and Perfetto show.
@@ -129,20 +158,8 @@ class GraphProfile:
             text = f"{row.name:{names}}  {row.kind:{kinds}}  {bar}"
             yield f"{row.microseconds:10.2f} µs  {text}".rstrip()
 
-    def _dot(self) -> str:
-        """Return the graph as `Graph.to_dot` writes it, with times and their colors."""
-        most = max((row.microseconds for row in self.rows), default=0) or 1
-        lines = ["digraph cudago {"]
-        for i, row in enumerate(self.rows):
-            label = f"{row.name}\n{row.kind}\n{row.microseconds:.2f} µs"
-            quoted = label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-            rest = 255 - round(150 * row.microseconds / most)
-            fill = f"#ff{rest:02x}{rest:02x}"
-            lines.append(f'  n{i} [label="{quoted}", fillcolor="{fill}", class="{row.kind}"];')
-        lines += [f"  n{a} -> n{b};" for a, b in self.edges]
-        return "\n".join([*lines, "}", ""])
-
     _repr_html_ = card
+    _repr_svg_ = picture
 
 
 def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
@@ -170,7 +187,7 @@ def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
         on.sync()
         times = [1000 * event.elapsed_ms(events[0]) for event in events]
     rows = [
-        NodeTime(*named[number], max(0.0, end - start), start)
+        NodeTime(*named[number], max(0.0, end - start), start, step._made_at(number))
         for number, (start, end) in zip(order, pairwise(times), strict=True)
     ]
     places = {number: i for i, number in enumerate(order)}

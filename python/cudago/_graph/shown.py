@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
+def boxes(fold: int | None) -> int | None:
+    """Check how many boxes a picture may have."""
+    if fold is None:
+        return None
+    fold = operator.index(fold)
+    if fold < 1:
+        raise ValueError(f"fold must be 1 or more, or None, got {fold}")
+    return fold
+
+
 class Shown:
     """The part of `Graph` that shows it."""
 
@@ -32,7 +42,7 @@ class Shown:
         Returns
         -------
         str
-            Nodes with their names, kinds, sizes and operands.
+            Nodes with their names, kinds, sizes and operands, and `Node.made_at` as a tooltip.
         """
         return self._dot()
 
@@ -49,14 +59,12 @@ class Shown:
         -------
         str
             SVG, with the nodes in layers from top to bottom, and graphs inside nodes in their box.
+            The title of a box, which browsers show under the pointer, is `Node.made_at`.
         """
-        if fold is not None:
-            fold = operator.index(fold)
-            if fold < 1:
-                raise ValueError(f"fold must be 1 or more, or None, got {fold}")
+        most = boxes(fold)
         from .._display.picture import svg
 
-        return svg(self.to_dot(), fold)
+        return svg(self.to_dot(), most)
 
     def _ipython_key_completions_(self) -> list[str]:
         """Complete ``graph["`` in notebooks; no names while the graph cannot be read."""

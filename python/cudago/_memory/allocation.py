@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._caller import caller
+from .. import _core
 
 if TYPE_CHECKING:
     from .buffer import Buffer
@@ -54,7 +54,7 @@ class Allocation:
     def _of(cls, buffer: Buffer) -> Allocation:
         made = object.__new__(cls)
         made.handle, made.size, made.kind = buffer.handle, buffer.size, buffer.kind
-        made.device, made.site = buffer.device, caller()
+        made.device, made.site = buffer.device, _core._site()
         return made
 
     def __new__(cls) -> Allocation:

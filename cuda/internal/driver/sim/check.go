@@ -92,8 +92,7 @@ func (d *simulator) SetChecks(names string) (was string, err error) {
 	before := checks(d.check.on.Swap(uint32(set)))
 	if set&checkRaces != 0 && before&checkRaces == 0 {
 		// While the check was off, nothing tracked the order.
-		d.check.order.reset()
-		d.forgetTraces()
+		d.forgetTraces(d.check.order.reset())
 	}
 	return before.String(), nil
 }

@@ -117,8 +117,9 @@ func (o *order) queued(p point, after []point, ended uint64) (before clock, tick
 }
 
 // hostWaited notes that the host knows a point to be reached, and forgets what
-// now happens before everything.
-func (o *order) hostWaited(p point) (allDone bool) {
+// now happens before everything. If that is all tasks up to a number, it returns
+// the number: their traces can be forgotten.
+func (o *order) hostWaited(p point) (last uint32, allDone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.hostKnows(o.at(p))
@@ -127,7 +128,7 @@ func (o *order) hostWaited(p point) (allDone bool) {
 // hostKnows is hostWaited for all of a clock.
 //
 // Preconditions: o.mu must be locked.
-func (o *order) hostKnows(c clock) (allDone bool) {
+func (o *order) hostKnows(c clock) (last uint32, allDone bool) {
 	o.host = o.host.joined(c)
 	o.changes++
 	had := len(o.tasks) > len(o.visits)
@@ -144,7 +145,9 @@ func (o *order) hostKnows(c clock) (allDone bool) {
 		return false
 	})
 	o.prune(o.latest(kept))
-	return had && len(o.tasks) == len(o.visits)
+	// A visit is never seen to end: queued work that is not after it has to find it.
+	allDone = had && len(o.tasks) == len(o.visits) && (len(o.visits) == 0 || len(pending) == 0)
+	return o.last, allDone
 }
 
 // frontier has a clock for each stream with work that has not ended: what
@@ -239,7 +242,7 @@ func (o *order) prune(needed map[*timeline]bool) {
 
 // hostKnowsContext is hostWaited for all work of a context, including that of
 // destroyed streams.
-func (o *order) hostKnowsContext(c *context) (allDone bool) {
+func (o *order) hostKnowsContext(c *context) (last uint32, allDone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := clock{}
@@ -251,18 +254,27 @@ func (o *order) hostKnowsContext(c *context) (allDone bool) {
 	return o.hostKnows(all)
 }
 
-// reset forgets everything, after a time in which the order was not tracked.
-func (o *order) reset() {
+// reset forgets everything, after a time in which the order was not tracked. It
+// returns the number of the latest task.
+func (o *order) reset() (last uint32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.host, o.streams, o.tasks, o.visits = nil, nil, nil, nil
 	o.changes++
+	return o.last
 }
 
 // add numbers a task and makes it known.
 func (o *order) add(t *task) uint32 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.number(t)
+}
+
+// number is add.
+//
+// Preconditions: o.mu must be locked.
+func (o *order) number(t *task) uint32 {
 	if o.tasks == nil {
 		o.tasks = map[uint32]*task{}
 	}
@@ -287,11 +299,12 @@ const mostVisits = 64
 // visit numbers an access of the host, which is one more task: before all that
 // is queued later, and after what the host has waited for.
 func (o *order) visit(t *task) uint32 {
-	number := o.add(t)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ticks++
+	// Before others see it: as a task of no stream it would count as ended.
 	t.isHost, t.tick, t.mark.before = true, o.ticks, o.host
+	number := o.number(t)
 	o.visits = append(o.visits, number)
 	if len(o.visits) > mostVisits {
 		delete(o.tasks, o.visits[0])

@@ -122,6 +122,53 @@ func TestPendingWorkRaces(t *testing.T) {
 	require.Empty(t, o.tasks)
 }
 
+// Work may begin after a wait of the host, and before what the wait lets be
+// forgotten is.
+func TestWorkThatBeginsAsTracesAreForgotten(t *testing.T) {
+	d := newOrderedSession(t)
+	s, racing, later := d.openStream(), d.openStream(), d.openStream()
+	d.fill(s, 0)
+	d.finish(s)
+	last, allDone := d.check.order.hostWaited(d.streams.get(s).end())
+	require.True(t, allDone)
+	d.fill(racing, 0)
+	d.finish(racing)
+	d.forgetTraces(last)
+	d.fill(later, 0)
+	d.finish(later)
+	require.Len(t, d.TakeReports(), 1)
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, d.CuCtxSynchronize())
+	d.FaultReport(d.ctx)
+}
+
+// Work that is queued ahead of an access of the host, and runs after it, is not
+// ordered by what the host waits for meanwhile.
+func TestPendingWorkRacesWithTheHost(t *testing.T) {
+	d := newOrderedSession(t)
+	s, behind := d.openStream(), d.openStream()
+	host, r := d.CuMemHostAlloc(128, 0)
+	d.ok(r)
+	e, r := d.CuEventCreate(driver.CU_EVENT_DISABLE_TIMING)
+	d.ok(r)
+	gate := make(chan struct{})
+	release := sync.OnceFunc(func() { close(gate) })
+	defer release()
+	d.callHost = func(driver.CUhostFn, uintptr) { <-gate }
+
+	d.fill(s, 0)
+	d.ok(d.CuEventRecord(e, s))
+	d.ok(d.CuStreamWaitEvent(behind, e, 0))
+	d.ok(d.CuLaunchHostFunc(behind, 1, 0))
+	d.ok(d.CuMemcpyAsync(driver.CUdeviceptr(host), d.memory, 128, behind))
+	d.HostAccess(host, 128)
+	d.ok(d.CuStreamSynchronize(s))
+	release()
+	d.finish(behind)
+	require.Len(t, d.TakeReports(), 1)
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, d.CuCtxSynchronize())
+	d.FaultReport(d.ctx)
+}
+
 // An item that overlaps with those in front of it in its stream is not after
 // them, even when the host has seen their end.
 func TestPendingHasteRaces(t *testing.T) {

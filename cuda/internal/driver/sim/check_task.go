@@ -80,21 +80,29 @@ func (k *checker) ordering() bool { return k.flags()&checkRaces != 0 }
 
 // waited notes that the host has waited for a point.
 func (d *simulator) waited(p point) {
-	if d.check.ordering() && p.tl != nil && d.check.order.hostWaited(p) {
-		d.forgetTraces()
+	if !d.check.ordering() || p.tl == nil {
+		return
+	}
+	if last, allDone := d.check.order.hostWaited(p); allDone {
+		d.forgetTraces(last)
 	}
 }
 
 // waitedForAll notes that the host has waited for all work of a context.
 func (d *simulator) waitedForAll(c *context) {
-	if d.check.ordering() && d.check.order.hostKnowsContext(c) {
-		d.forgetTraces()
+	if !d.check.ordering() {
+		return
+	}
+	if last, allDone := d.check.order.hostKnowsContext(c); allDone {
+		d.forgetTraces(last)
 	}
 }
 
-func (d *simulator) forgetTraces() {
+// forgetTraces forgets who accessed memory, up to a task. Later tasks may be under
+// way.
+func (d *simulator) forgetTraces(last uint32) {
 	for _, dev := range d.devices {
-		dev.memory.ForgetTraces()
+		dev.memory.ForgetTraces(last)
 	}
 }
 
