@@ -13,6 +13,7 @@ typedef struct BufferObject {
     int32_t exports;   /* open exports of the buffer protocol */
     int32_t grows;     /* a whole allocation of virtual memory: see buffer_grow */
     int32_t readonly;  /* made from a read-only tensor; the memory may be so too: see cudago_buffer_readonly */
+    int32_t told;      /* its end was told of: see cudago_set_dying */
     struct BufferObject *next, *prev;
 } BufferObject;
 
@@ -353,6 +354,8 @@ PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_buffer_import(PyObject *module, PyObject *args);
 PyObject *cudago_buffer_attach(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_set_allocated(PyObject *module, PyObject *callable);
+PyObject *cudago_buffers(PyObject *module, PyObject *unused);
+PyObject *cudago_set_dying(PyObject *module, PyObject *callable);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
