@@ -115,7 +115,10 @@ QUIET cudago_cell *cudago_pooled_cell_fill(ResourceObject *self, cudago_pool_cel
  * a callback if may_stick says so. */
 QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r);
 QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c);
-QUIET void cudago_pool_cell_forget(cudago_pool_cell *c); /* lets go of the stream, and frees the struct */
+/* A cell without anything in it, and its end; NULL: no memory. Only with the GIL. */
+QUIET cudago_pool_cell *cudago_pool_cell_new(void);
+QUIET void cudago_pool_cell_free(cudago_pool_cell *c);
+QUIET void cudago_pool_cell_forget(cudago_pool_cell *c); /* lets go of the stream */
 void cudago_release_pool(cudago_cell *cell);             /* release functions of cells: release.c */
 void cudago_release_virtual(cudago_cell *cell);
 void cudago_release_go(cudago_cell *cell);
