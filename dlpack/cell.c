@@ -7,7 +7,7 @@
 
 /* Cells whose last count is gone, newest first. Pushed by compare-and-swap, emptied by one exchange: nobody ever pops a
  * single cell, so there is no ABA problem. */
-static _Atomic(cudago_cell *) dropped;
+_Atomic(cudago_cell *) cudago_cells_dropped;
 static _Atomic(int (*)(void)) wake;
 static _Atomic uint64_t last_id, last_host_id;
 static _Atomic int64_t live[CUDAGO_CELL_KINDS];
@@ -58,9 +58,9 @@ static void finish(cudago_cell *c) {
 
 void cudago_cell_release(cudago_cell *c) {
     if (!drop(c)) return;
-    cudago_cell *head = atomic_load_explicit(&dropped, memory_order_relaxed);
+    cudago_cell *head = atomic_load_explicit(&cudago_cells_dropped, memory_order_relaxed);
     do c->next = head;
-    while (!atomic_compare_exchange_weak_explicit(&dropped, &head, c, memory_order_release, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&cudago_cells_dropped, &head, c, memory_order_release, memory_order_relaxed));
     if (head) return; /* whoever pushed on the empty stack has poked */
     int (*poke)(void) = atomic_load_explicit(&wake, memory_order_acquire);
     if (poke) poke(); /* if it fails, the next entry of the API drains */
@@ -71,13 +71,11 @@ void cudago_cell_release_gil(cudago_cell *c) {
     if (atomic_load_explicit(&c->refs, memory_order_acquire) == 1 || drop(c)) finish(c);
 }
 
-int cudago_cells_pending(void) { return atomic_load_explicit(&dropped, memory_order_relaxed) != NULL; }
-
 long cudago_cells_drain(void) {
     long n = 0;
     cudago_cell *c;
     /* The stack is taken whole before anything is released: a release may run Python code that drains again. */
-    while ((c = atomic_exchange_explicit(&dropped, NULL, memory_order_acquire)) != NULL) {
+    while ((c = atomic_exchange_explicit(&cudago_cells_dropped, NULL, memory_order_acquire)) != NULL) {
         while (c) {
             cudago_cell *next = c->next;
             finish(c);

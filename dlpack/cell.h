@@ -65,8 +65,12 @@ void cudago_cell_release(cudago_cell *c);
  * function may run Python code. */
 void cudago_cell_release_gil(cudago_cell *c);
 
+/* The drop stack, newest first. Only here so that the test below is part of its callers. */
+extern _Atomic(cudago_cell *) cudago_cells_dropped;
 /* Is anything on the drop stack? One relaxed load. */
-int cudago_cells_pending(void);
+static inline int cudago_cells_pending(void) {
+    return atomic_load_explicit(&cudago_cells_dropped, memory_order_relaxed) != (cudago_cell *)0;
+}
 
 /* Releases what is on the drop stack and returns how many cells that were. GIL held. Release functions may run Python
  * code and may re-enter; a pending exception is the caller's to save. */

@@ -142,6 +142,34 @@ int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {
     return 0;
 }
 
+/* The interpreter calls a method the short way only if it is of the object's very class (CALL's specializations compare its
+ * d_type), and otherwise walks the class's bases at each call. So a public class gets its own copy of each method that it
+ * inherits from the native type. */
+static int adopt(PyTypeObject *cls, enum cudago_class k, PyMethodDef *m) {
+    PyObject *theirs = PyObject_GetAttrString((PyObject *)cls, m->ml_name), *ours = PyObject_GetAttrString((PyObject *)cudago_base[k], m->ml_name);
+    PyObject *copy = theirs && theirs == ours ? PyDescr_NewMethod(cls, m) : NULL; /* another: it is overridden */
+    int r = PyErr_Occurred() || (copy && PyObject_SetAttrString((PyObject *)cls, m->ml_name, copy)) ? -1 : 0;
+    Py_XDECREF(copy);
+    Py_XDECREF(theirs);
+    Py_XDECREF(ours);
+    return r;
+}
+
+/* The methods that later rooms have added, each a list that ends with NULL. */
+enum { MOST_ADDED = 4 };
+static PyMethodDef *added[CLS_COUNT][MOST_ADDED + 1];
+
+static int adopt_all(PyTypeObject *cls, enum cudago_class k) {
+    PyMethodDef *own = PyType_GetSlot(cudago_base[k], Py_tp_methods);
+    if (cls == cudago_base[k]) return 0;
+    for (PyMethodDef *m = own; m && m->ml_name; m++)
+        if (adopt(cls, k, m)) return -1;
+    for (PyMethodDef **list = added[k]; *list; list++)
+        for (PyMethodDef *m = *list; m->ml_name; m++)
+            if (adopt(cls, k, m)) return -1;
+    return 0;
+}
+
 /* _set_class(name, cls): sets the public class of a native type, which the Python face makes. */
 PyObject *cudago_set_class(PyObject *module, PyObject *args) {
     const char *name;
@@ -156,6 +184,7 @@ PyObject *cudago_set_class(PyObject *module, PyObject *args) {
     for (int k = 0; k < CLS_COUNT; k++) {
         if (strcmp(name, names[k])) continue;
         if (!PyType_IsSubtype((PyTypeObject *)cls, cudago_base[k])) break;
+        if (adopt_all((PyTypeObject *)cls, (enum cudago_class)k)) return NULL;
         cudago_cls[k] = (PyTypeObject *)NEW_REF(cls);
         Py_RETURN_NONE;
     }
@@ -177,6 +206,10 @@ static int add_to_type(enum cudago_class k, const char *name, PyObject *descript
 }
 
 int cudago_add_methods(enum cudago_class k, PyMethodDef *m) {
+    PyMethodDef **list = added[k];
+    while (*list) list++;
+    if (list == &added[k][MOST_ADDED]) return PyErr_SetString(PyExc_SystemError, "too many lists of methods"), -1;
+    *list = m;
     for (; m->ml_name; m++)
         if (add_to_type(k, m->ml_name, PyDescr_NewMethod(cudago_base[k], m))) return -1;
     return 0;

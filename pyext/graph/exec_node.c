@@ -76,7 +76,7 @@ static int update_named(ExecNodeObject *self, PyObject *const *given, PyObject *
     cudago_change c;
     if (!cudago_change_begin(&c, self->exec, self->number)) return 0;
     int simple = 1;
-    for (Py_ssize_t i = 0; simple && i < PyTuple_Size(names); i++)
+    for (Py_ssize_t i = 0, n = PyTuple_Size(names); simple && i < n; i++)
         simple = cudago_change_add(&c, cudago_kernel_named(c.kernel, c.k, PyTuple_GetItem(names, i)), given[i]);
     return end_change(self, &c, simple);
 }

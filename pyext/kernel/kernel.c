@@ -207,17 +207,21 @@ static PyObject *kernel_set_names(KernelObject *self, PyObject *given) {
         if (name != Py_None) PyUnicode_InternInPlace(&name);
         if (PyTuple_SetItem(names, i, name)) Py_CLEAR(names);
     }
-    if (!names) return NULL;
+    PyObject **by_name = names ? malloc((size_t)(n + 1) * sizeof *by_name) : NULL;
+    if (!by_name) return names ? (Py_DECREF(names), PyErr_NoMemory()) : NULL;
+    for (Py_ssize_t i = 0; i < n; i++) by_name[i] = PyTuple_GetItem(names, i);
     PyObject *before = self->names;
+    free(self->by_name);
     self->names = names;
+    self->by_name = by_name;
+    self->n_names = n;
     Py_XDECREF(before);
     Py_RETURN_NONE;
 }
 
 QUIET int cudago_kernel_named(const KernelObject *kernel, const cudago_kernel *k, PyObject *name) {
-    Py_ssize_t known = kernel->names ? PyTuple_Size(kernel->names) : 0;
-    for (int i = 0; i < k->n && i < known; i++)
-        if (PyTuple_GetItem(kernel->names, i) == name) return i;
+    for (int i = 0; i < k->n && i < kernel->n_names; i++)
+        if (kernel->by_name[i] == name) return i;
     return -1;
 }
 
@@ -239,6 +243,7 @@ static void kernel_dealloc(KernelObject *self) {
     Py_XDECREF(self->owner);
     Py_XDECREF(self->elements);
     Py_XDECREF(self->names);
+    free(self->by_name);
     cudago_free((PyObject *)self);
 }
 

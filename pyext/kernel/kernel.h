@@ -62,6 +62,8 @@ typedef struct {
     PyObject *owner; /* the Handle of the ObjectCode */
     PyObject *elements; /* bytes: params[].element, for each device; NULL: none is known */
     PyObject *names;    /* tuple: of the parameters, interned, as keyword arguments; NULL: nobody has asked for them */
+    PyObject **by_name; /* what is in it, borrowed: updates look here, and a call for each costs more than all else */
+    Py_ssize_t n_names;
     cudago_kernel *on[CUDAGO_MAX_DEVICES];
 } KernelObject;
 

@@ -402,8 +402,12 @@ int cudago_pack_some(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObje
     return 0;
 }
 
-/* The memory of one of our own objects. */
-static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_t *device) {
+static inline QUIET int buffer_now(PyObject *buffer, cudago_span *out, int32_t *device) {
+    *device = ((BufferObject *)buffer)->device;
+    return cudago_buffer_now((BufferObject *)buffer, out);
+}
+
+static QUIET int other_now(PyObject *arg, cudago_span *out, int32_t *device) {
     if (cudago_is(arg, CLS_DESCRIPTOR)) {
         const DescriptorObject *d = (DescriptorObject *)arg;
         *out = (cudago_span){d->cell, d->address, 0, d->readonly};
@@ -415,15 +419,15 @@ static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_
         out->readonly = (((TensorObject *)arg)->flags & TENSOR_READONLY) != 0;
         return cudago_tensor_argument(arg, &out->ptr, &out->cell);
     }
-    uint64_t offset = 0;
-    if (Py_TYPE(arg) != cudago_cls[CLS_BUFFER] && cudago_is(arg, CLS_POINTER)) {
-        offset = (uint64_t)((PointerObject *)arg)->offset;
-        arg = ((PointerObject *)arg)->buffer;
-    }
-    if (cudago_buffer_now((BufferObject *)arg, out)) return -1;
-    out->ptr += offset;
-    *device = ((BufferObject *)arg)->device;
+    if (!cudago_is(arg, CLS_POINTER)) return buffer_now(arg, out, device);
+    if (buffer_now(((PointerObject *)arg)->buffer, out, device)) return -1;
+    out->ptr += (uint64_t)((PointerObject *)arg)->offset;
     return 0;
+}
+
+/* The memory of one of our own objects; first what most of them are. */
+static inline QUIET int native_now(PyObject *arg, cudago_span *out, int32_t *device) {
+    return Py_TYPE(arg) == cudago_cls[CLS_BUFFER] ? buffer_now(arg, out, device) : other_now(arg, out, device);
 }
 
 static QUIET int check_natives_read(packing *pk) {
@@ -433,7 +437,7 @@ static QUIET int check_natives_read(packing *pk) {
         pk->index = pk->native[i];
         PyObject *arg = pk->args[pk->index];
         if (pk->own) memory.readonly = pk->own[i]->readonly;
-        else if (native_now(pk, arg, &memory, &device)) return -1;
+        else if (native_now(arg, &memory, &device)) return -1;
         if (memory.readonly && check_reads(pk, arg)) return -1;
     }
     return 0;
@@ -452,7 +456,7 @@ QUIET int cudago_pack_now(packing *pk) {
             if (cudago_operand_now(pk->own[i])) return -1;
             memory = (cudago_span){pk->own[i]->cell, pk->own[i]->address, 0, pk->own[i]->readonly};
             device = pk->own[i]->device;
-        } else if (native_now(pk, pk->args[pk->index], &memory, &device)) {
+        } else if (native_now(pk->args[pk->index], &memory, &device)) {
             return -1;
         }
         if (check_device(pk, memory.cell, device)) return -1;

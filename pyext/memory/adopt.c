@@ -43,6 +43,7 @@ static void release_adopted(cudago_cell *cell) {
     /* While the stream is there: the owner may free the memory in it. */
     if (!gone) cudago_keep_exception(let_owner_go, c->owner);
     cudago_pool_cell_forget(&c->pool);
+    free(c);
 }
 
 static QUIET cudago_cell *adopt_now(StreamObject *stream, adopted_cell *c, int visible, uint64_t ptr, uint64_t size, PyObject *owner) {

@@ -9,7 +9,7 @@
 /* A Buffer is a range of bytes of one allocation. It holds one count of the allocation's cell, as does every view of
  * it. close() gives that one count back; the memory goes with the last. */
 
-static BufferObject *buffers; /* all of them, for the exit; guarded by the GIL */
+static BufferObject *buffers; /* all of them; guarded by the GIL */
 
 static void put_in(BufferObject *self) {
     self->next = buffers;
@@ -41,17 +41,65 @@ QUIET int cudago_writable(int readonly, const char *what) {
 }
 
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device) {
-    BufferObject *self = cudago_alloc(CLS_BUFFER);
+    BufferObject *self = cudago_alloc_native(cudago_base[CLS_BUFFER], sizeof *self);
     if (!self) {
         cudago_cell_release_gil(cell);
         return NULL;
     }
+    self->weak = NULL;
     self->cell = cell;
     self->ptr = ptr;
     self->size = size;
     self->device = device;
+    self->exports = self->grows = self->readonly = self->told = 0;
     put_in(self);
     return (PyObject *)self;
+}
+
+static QUIET Py_ssize_t buffer_count(void) {
+    Py_ssize_t n = 0;
+    for (const BufferObject *b = buffers; b; b = b->next) n++;
+    return n;
+}
+/* _all_buffers(): a tuple of all there are, of which the collector knows none. Making a tuple may collect some. */
+PyObject *cudago_buffers(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    PyObject *all = NULL;
+    for (Py_ssize_t n = -1; n != buffer_count();) {
+        Py_XDECREF(all);
+        n = buffer_count();
+        if (!(all = PyTuple_New(n))) return NULL;
+    }
+    Py_ssize_t i = 0;
+    for (BufferObject *b = buffers; b; b = b->next) PyTuple_SetItem(all, i++, NEW_REF(b));
+    return all;
+}
+
+static PyObject *dying; /* who is told, or NULL */
+
+/* _set_dying(callable or None): called with each Buffer that nobody refers to any more, as __del__ would be. */
+PyObject *cudago_set_dying(PyObject *module, PyObject *callable) {
+    (void)module;
+    PyObject *before = dying;
+    dying = callable == Py_None ? NULL : NEW_REF(callable);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+static void tell(void *buffer) {
+    PyObject *told = NEW_REF(dying), *r = PyObject_CallFunctionObjArgs(told, (PyObject *)buffer, NULL);
+    Py_XDECREF(r);
+    Py_DECREF(told);
+}
+/* Of a buffer without references, which is told of once. Has it one now? */
+static int lives_on(BufferObject *self) {
+    PyObject *o = (PyObject *)self;
+    if (!dying || self->told || cudago_unusable) return 0;
+    self->told = 1;
+    Py_SET_REFCNT(o, 1);
+    cudago_keep_exception(tell, o);
+    Py_SET_REFCNT(o, Py_REFCNT(o) - 1);
+    return Py_REFCNT(o) > 0;
 }
 
 static QUIET int open_buffer(BufferObject *self) { return cudago_cell_now(self->cell, "buffer"); }
@@ -255,6 +303,7 @@ static Py_hash_t buffer_hash(BufferObject *self) {
 }
 
 static void buffer_dealloc(BufferObject *self) {
+    if (lives_on(self)) return;
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     cudago_cell *cell = self->cell;
     self->cell = NULL;
@@ -262,7 +311,7 @@ static void buffer_dealloc(BufferObject *self) {
     if (cell && !cudago_unusable) cudago_note_site();
     if (cell) cudago_cell_release_gil(cell);
     if (cell && !cudago_unusable) cudago_forget_site();
-    cudago_free((PyObject *)self);
+    cudago_free_native((PyObject *)self);
 }
 
 static PyMethodDef methods[] = {
@@ -301,8 +350,9 @@ static PyType_Slot slots[] = {
     {Py_tp_hash, buffer_hash},
     {0, NULL},
 };
+/* A buffer holds a cell and no Python object, so the collector need not see it: see the type of tensors. */
 PyType_Spec cudago_buffer_spec = {
-    "cudago._core.Buffer",
+    "cudago.Buffer",
     sizeof(BufferObject),
     0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,

@@ -13,6 +13,7 @@ typedef struct BufferObject {
     int32_t exports;   /* open exports of the buffer protocol */
     int32_t grows;     /* a whole allocation of virtual memory: see buffer_grow */
     int32_t readonly;  /* made from a read-only tensor; the memory may be so too: see cudago_buffer_readonly */
+    int32_t told;      /* its end was told of: see cudago_set_dying */
     struct BufferObject *next, *prev;
 } BufferObject;
 
@@ -114,7 +115,10 @@ QUIET cudago_cell *cudago_pooled_cell_fill(ResourceObject *self, cudago_pool_cel
  * a callback if may_stick says so. */
 QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r);
 QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c);
-QUIET void cudago_pool_cell_forget(cudago_pool_cell *c); /* lets go of the stream, and frees the struct */
+/* A cell without anything in it, and its end; NULL: no memory. Only with the GIL. */
+QUIET cudago_pool_cell *cudago_pool_cell_new(void);
+QUIET void cudago_pool_cell_free(cudago_pool_cell *c);
+QUIET void cudago_pool_cell_forget(cudago_pool_cell *c); /* lets go of the stream */
 void cudago_release_pool(cudago_cell *cell);             /* release functions of cells: release.c */
 void cudago_release_virtual(cudago_cell *cell);
 void cudago_release_go(cudago_cell *cell);
@@ -361,6 +365,8 @@ PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_buffer_import(PyObject *module, PyObject *args);
 PyObject *cudago_buffer_attach(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_set_allocated(PyObject *module, PyObject *callable);
+PyObject *cudago_buffers(PyObject *module, PyObject *unused);
+PyObject *cudago_set_dying(PyObject *module, PyObject *callable);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);

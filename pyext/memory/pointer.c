@@ -16,16 +16,16 @@ PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset) {
 }
 
 static QUIET BufferObject *base(PointerObject *self) { return (BufferObject *)self->buffer; }
+static QUIET int base_now(PointerObject *self) { return cudago_cell_now(base(self)->cell, "buffer"); }
 static QUIET uint64_t address(PointerObject *self) { return base(self)->ptr + (uint64_t)self->offset; }
 
 static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
     CUDAGO_ENTER(NULL);
-    cudago_span b;
     int overflow = 0;
     PyObject *number = PyLong_CheckExact(by) ? by : PyNumber_Index(by);
     long long d = number ? PyLong_AsLongLongAndOverflow(number, &overflow) : -1;
     if (number != by) Py_XDECREF(number);
-    if ((d == -1 && PyErr_Occurred()) || cudago_buffer_now(base(self), &b)) return NULL;
+    if ((d == -1 && PyErr_Occurred()) || base_now(self)) return NULL;
     int64_t to;
     if (overflow || __builtin_mul_overflow((int64_t)d, (int64_t)sign, &to) ||
         __builtin_add_overflow(self->offset, to, &to) || to < 0 || (uint64_t)to > base(self)->size) {

@@ -50,13 +50,6 @@ static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *str
 cudago_allocate_captured *cudago_captured_allocate;
 cudago_hold_for_capture *cudago_captured_hold;
 
-/* Not calloc: before 2.41 glibc's bypasses the thread's cache, which costs as much as the rest of an allocation. */
-static QUIET cudago_pool_cell *pool_cell(void) {
-    cudago_pool_cell *c = malloc(sizeof *c);
-    if (c) *c = (cudago_pool_cell){0}; /* gcc would turn malloc and memset into calloc */
-    return c;
-}
-
 /* Memory that the host can read: at its own address, on both drivers. */
 QUIET cudago_cell *cudago_pooled_cell_fill(ResourceObject *self, cudago_pool_cell *c) {
     int managed = self->space == SPACE_MANAGED;
@@ -84,7 +77,7 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
     if (capturing > 0 && self->space) return refuse_capture_of_pooled(), NULL;
     if (capturing < 0) return NULL;
     if (capturing && size) return cudago_captured_allocate(self, size, s, others);
-    cudago_pool_cell *c = pool_cell();
+    cudago_pool_cell *c = cudago_pool_cell_new();
     if (!c) return (cudago_cell *)PyErr_NoMemory();
     uint64_t ptr = 0;
     if (size) {
@@ -96,7 +89,7 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
         cudago_ctx_leave(pushed);
         cu.cuThreadExchangeStreamCaptureMode(&mode);
         if (r) {
-            free(c);
+            cudago_pool_cell_free(c);
             cudago_status st = {0};
             cudagoAllocError(self->home, size, r, &st);
             return cudago_raise(&st), NULL;
@@ -114,10 +107,10 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
  * keeps it. Its own stream is the one that is capturing, in whose order it is freed. */
 static cudago_cell *allocate_beside(ResourceObject *self, uint64_t size, StreamObject *stream) {
     cudago_stream *s = may_allocate(self, stream);
-    cudago_pool_cell *c = s ? pool_cell() : NULL;
+    cudago_pool_cell *c = s ? cudago_pool_cell_new() : NULL;
     uint32_t generation;
     if (!c) return s ? (cudago_cell *)PyErr_NoMemory() : NULL;
-    if (cudago_making(self->home, &generation)) return free(c), NULL;
+    if (cudago_making(self->home, &generation)) return cudago_pool_cell_free(c), NULL;
     cudago_status st = {0};
     uint64_t resource = self->id, ptr;
     cudago_pool *held = self->held;
@@ -134,7 +127,7 @@ static cudago_cell *allocate_beside(ResourceObject *self, uint64_t size, StreamO
         cudago_pool_cell_fill(c, self->home, self->host_visible, ptr, size, s);
     } else {
         if (held) cudago_pool_let_go(held);
-        free(c);
+        cudago_pool_cell_free(c);
     }
     cudago_stream_release(s);
     if (failed) return NULL;
@@ -229,11 +222,11 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
 }
 
 int cudago_size(PyObject *o, uint64_t *size) {
-    PyObject *number = PyNumber_Index(o);
+    PyObject *number = PyLong_CheckExact(o) ? o : PyNumber_Index(o);
     if (!number) return -1;
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
-    Py_DECREF(number);
+    if (number != o) Py_DECREF(number);
     if (overflow > 0) {
         PyErr_Format(PyExc_OverflowError, "size in bytes must be below 2**63, got %S", o);
     } else if (v < 0) {
@@ -268,8 +261,8 @@ static cudago_cell *allocate(ResourceObject *self, uint64_t size, StreamObject *
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     ResourceObject *self = (ResourceObject *)resource;
-    int named = names && PyTuple_Size(names);
-    if (n != 1 || (named && !cudago_names_stream(names))) {
+    int named = cudago_names_stream(names);
+    if (n != 1 || (!named && names && PyTuple_Size(names))) {
         PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream");
         return NULL;
     }

@@ -14,6 +14,8 @@ static PyMethodDef functions[] = {
     {"_buffer_import", cudago_buffer_import, METH_VARARGS, NULL},
     {"_buffer_attach", METHOD(cudago_buffer_attach), METH_FASTCALL, NULL},
     {"_set_allocated", cudago_set_allocated, METH_O, NULL},
+    {"_all_buffers", cudago_buffers, METH_NOARGS, NULL},
+    {"_set_dying", cudago_set_dying, METH_O, NULL},
     {"_device_new", cudago_device_new, METH_O, NULL},
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
     {"_external_import", METHOD(cudago_external_import), METH_FASTCALL, NULL},

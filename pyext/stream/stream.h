@@ -45,7 +45,7 @@ int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
  * the stream can go when its work has ended. */
 typedef struct {
     uint64_t id;             /* Go's handle of the stream */
-    _Atomic uint64_t queued; /* position of the latest work that the driver has accepted */
+    _Atomic uint64_t queued; /* position of the latest work that the driver has accepted; of ours written by cudago_queued alone */
     _Atomic uint64_t proven; /* up to here it has ended; written by graph.Line, which stays open until all has */
     _Atomic uint64_t marked; /* up to here an event stands behind it; written by graph.Line */
     _Atomic int64_t refs;
@@ -89,7 +89,7 @@ typedef struct cudago_stream {
     _Atomic(cudago_cover *) cover; /* of a foreign stream, or NULL: also while a thread records it */
     _Atomic int32_t watched;   /* the reaper looks after the open batch */
     _Atomic int32_t ended;     /* Go is done with it: cudago_streams_sweep frees it */
-    _Atomic int64_t refs;      /* the Python object, allocations, calls under way */
+    _Atomic int64_t refs;      /* the Python object, allocations, calls under way; of ours written with the GIL */
     PyObject *owner;           /* of another library's stream: kept while allocations hold the block. Guarded by the GIL */
     struct cudago_stream *next, *prev; /* all blocks; guarded by the GIL */
 } cudago_stream;
@@ -106,7 +106,7 @@ static inline QUIET uint64_t cudago_stream_mark(const cudago_stream *s) {
 static inline QUIET int cudago_stream_done(const cudago_stream *s, uint64_t mark, uint64_t awaited) {
     return mark && mark == s->done_mark && s->done > awaited;
 }
-QUIET void cudago_stream_retain(cudago_stream *s);
+QUIET void cudago_stream_retain(cudago_stream *s);  /* GIL, or of a default stream */
 QUIET void cudago_stream_release(cudago_stream *s); /* GIL */
 void cudago_streams_sweep(void);               /* part of a drain: frees the blocks of streams that are gone */
 void cudago_streams_add(cudago_stream *s, uint32_t generation); /* unless it is listed already */

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _CLOSABLE = (Buffer, Event, Graph, GraphExec, MemoryResource, Stream, Tensor)
-_WARNED = (Buffer, Event, Graph, GraphExec, Stream)  # views such as tensors need no close()
+_WARNED = (Event, Graph, GraphExec, Stream)  # and buffers; views such as tensors need no close()
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def resource_warnings(on: bool = True) -> None:
     >>> cudago.debug.resource_warnings()
     >>> cudago.debug.resource_warnings(False)
     """
+    _core._set_dying(_warn if on else None)
     kind: Any
     for kind in _WARNED:
         if on:
@@ -276,7 +277,12 @@ def _own() -> Iterator[object]:
 
 
 def _objects() -> Iterator[Any]:
-    """Yield the objects with a close(). Tensors have no cycles: whoever holds one is asked."""
+    """Yield the objects with a close().
+
+    The collector knows neither buffers, of which there is a list, nor tensors: whoever holds one
+    is asked.
+    """
+    yield from _core._all_buffers()
     for holder in gc.get_objects():
         # Not isinstance: it asks for __class__, which a proxy answers with other people's code.
         if issubclass(type(holder), _CLOSABLE):

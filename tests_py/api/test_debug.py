@@ -127,6 +127,17 @@ def test_a_warning_says_where_the_object_was_made(device, traced, warned):
     assert __file__ in lines
 
 
+def test_a_buffer_that_a_warning_keeps_is_open_and_warned_of_once(device, stream, warned):
+    device.allocate(64, stream=stream)
+    kept = warned[0].source
+    warned.clear()
+    assert (kept.size, kept.is_closed) == (64, False)
+    died = weakref.ref(kept)
+    del kept
+    assert died() is None
+    assert not warned
+
+
 def test_views_and_closed_objects_are_no_warning(device, stream, warned):
     with device.allocate(64, stream=stream) as buffer:
         buffer[:8]

@@ -139,7 +139,35 @@ def test_a_stream_that_closes_the_launch(a, stream, kernels):
 
 
 def test_only_an_executable_is_opened(a, stream, kernels):
+    bare = cu.BoundLaunch.__new__(cu.BoundLaunch)
     with pytest.raises(TypeError, match="executable"):
-        cu._core.BoundLaunch()._open(a)
-    with pytest.raises(cu.ClosedError):
-        cu._core.BoundLaunch.__call__(cu._core.BoundLaunch(), stream)
+        bare._open(a, a)
+    for call in (bare, bare.__call__):
+        with pytest.raises(cu.ClosedError):
+            call(stream)
+
+
+class Twice(cu.BoundLaunch):
+    """A launch of a class of one's own."""
+
+    def __call__(self, stream):
+        """Launch twice."""
+        super().__call__(stream)
+        cu.BoundLaunch.__call__(self, stream=stream)
+
+
+class Same(cu.BoundLaunch):
+    """A class that changes nothing."""
+
+
+@pytest.mark.parametrize(("cls", "each"), [(cu.BoundLaunch, 1), (Same, 1), (Twice, 2)])
+def test_however_it_is_called(cls, each, a, stream, kernels):
+    bound = cls(kernels["add"], CONFIG, (a, 1, N))
+    bound(stream)
+    bound(*[stream])
+    bound(**{"stream": stream})
+    bound.__call__(stream)
+    list(map(bound, [stream, stream]))
+    assert numbers(a, stream) == 6 * each
+    assert weakref.ref(bound)() is bound
+    assert not hasattr(cls, "__vectorcalloffset__")

@@ -10,6 +10,7 @@ from .. import _core
 from .._kernel.kernel import Kernel
 from .._kernel.launch import LaunchConfig, launch
 from .._memory.buffer import Buffer, Pointer
+from .._native import into_native
 from .._ordinal import device_at
 from .._tensor.tensor import Tensor
 from .graph import Graph
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from .._memory.device import Device
     from .._stream.stream import Stream
     from ..typing import KernelArgument
-    from .exec_node import ExecNode
 
 __all__ = ["BoundLaunch"]
 
 
+@into_native
 class BoundLaunch(_core.BoundLaunch):
     """A launch with its arguments, which calling it puts into a stream. Made by `Kernel.bind`.
 
@@ -43,8 +44,7 @@ class BoundLaunch(_core.BoundLaunch):
     array([7], dtype=int32)
     """
 
-    __slots__ = ("__weakref__", "_node")
-    _node: ExecNode
+    __slots__ = ()
 
     def __init__(self, kernel: Kernel, config: LaunchConfig, args: tuple[Any, ...]) -> None:
         if isinstance(config, LaunchConfig) and config.programmatic:
@@ -55,8 +55,7 @@ class BoundLaunch(_core.BoundLaunch):
         with Graph(_device_of(args)) as graph:
             graph.launch(config, kernel, *args)
             step = graph.instantiate(priorities=config.priority is not None)
-        self._open(step)
-        (self._node,) = step.nodes
+        self._open(step, *step.nodes)
 
     def _call_captured(self, stream: Stream) -> None:
         """Call on a stream that is capturing; the native call calls this."""

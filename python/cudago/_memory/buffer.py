@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
+from .._native import into_native
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def _location(number: int) -> Device | Literal["host"] | None:
     return "host" if number == _HOST else device_at(number)
 
 
+@into_native
 class Buffer(_core.Buffer):
     """A range of bytes within one allocation.
 
@@ -398,6 +400,3 @@ def pin(obj: BufferLike | SupportsDLPack, *, read_only: bool = False) -> Buffer:
         held = _core.from_dlpack(held).buffer  # PyTorch's tensors have no buffer protocol
     made: Buffer = _core._pin(held, read_only)
     return made
-
-
-_core._set_class("Buffer", Buffer)

@@ -81,7 +81,7 @@ class MemoryResource(_core.MemoryResource):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Create a resource of a subclass that allocates by itself."""
-        if cls.allocate is _core.MemoryResource.allocate:
+        if cls.allocate is MemoryResource.allocate:
             raise TypeError(
                 f"{cls.__name__} allocates nothing: a subclass of MemoryResource defines "
                 "allocate(self, nbytes, *, stream)"

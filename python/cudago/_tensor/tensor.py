@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._card import card, glance, pretty
 from .._kernel.launch import launch
+from .._native import into_native
 from .._ordinal import device_at
 from .._stream.stream import stream_of
 from ..errors import ClosedError
@@ -17,7 +18,6 @@ from .arithmetic import refuse_arithmetic
 from .convert import check_convertible, converted
 from .copy import copy, is_pageable
 from .element import element, numpy_dtype, shortest
-from .native import into_native
 from .operand import as_source, as_target, check_alike
 
 if TYPE_CHECKING:
