@@ -52,12 +52,10 @@ QUIET int cudago_keeps_gil(cudago_stream *s) {
     return slow(s);
 }
 
-/* Nobody but this counts work in a stream of ours, so that no locked instruction is needed. */
+/* Locked, also for a stream of ours: what waits for all of its work (AfterAll) takes a position too, without the GIL. */
 QUIET uint64_t cudago_queued(cudago_stream *s) {
     queued_total++;
-    uint64_t position = atomic_load_explicit(&s->clock->queued, memory_order_relaxed) + 1;
-    atomic_store_explicit(&s->clock->queued, position, memory_order_release);
-    return position;
+    return atomic_fetch_add_explicit(&s->clock->queued, 1, memory_order_release) + 1;
 }
 
 /* NVIDIA's driver makes cuGraphExecDestroy wait for a thread that is stuck in a launch, and whoever copies a graph waits for
