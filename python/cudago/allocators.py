@@ -283,7 +283,7 @@ class _ForCuPy:
 
     __slots__ = ("resource",)
 
-    def __init__(self, resource: _core.MemoryResource) -> None:
+    def __init__(self, resource: MemoryResource) -> None:
         self.resource = resource
 
     def __call__(self, nbytes: int) -> Any:
@@ -314,8 +314,8 @@ def _stream_on(theirs: Any, device: Device) -> Stream:
     return Stream.from_handle(handle, device=device, owner=theirs)
 
 
-def _checked(resource: object) -> _core.MemoryResource:
-    if not isinstance(resource, _core.MemoryResource):
+def _checked(resource: object) -> MemoryResource:
+    if not isinstance(resource, MemoryResource):
         raise TypeError(f"resource must be a MemoryResource, not {type(resource).__name__}")
     return resource
 
@@ -361,7 +361,7 @@ class _ForRMM:
 
     __slots__ = ("held", "resource")
 
-    def __init__(self, resource: _core.MemoryResource) -> None:
+    def __init__(self, resource: MemoryResource) -> None:
         self.resource = resource
         self.held: dict[int, tuple[Buffer, Stream]] = {}
 

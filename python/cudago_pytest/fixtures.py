@@ -61,7 +61,8 @@ def _open() -> tuple[dict[str, int], dict[str, dict[int, str]]]:
 
     cudago.testing.settle()
     objects: dict[str, dict[int, str]] = {}
-    for found in gc.get_objects():
+    # The collector does not know buffers, of which there is a list.
+    for found in (*cudago._core._all_buffers(), *gc.get_objects()):
         kind = type(found)
         if kind.__module__.partition(".")[0] == "cudago" and hasattr(kind, "is_closed"):
             objects.setdefault(kind.__name__, {})[id(found)] = repr(found)

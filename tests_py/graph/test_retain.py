@@ -115,13 +115,13 @@ def test_work_that_cudago_does_not_see(device, stream):
     host, out = np.arange(16, dtype="i4"), cu.pin(bytearray(64))
     source = cu.asarray(host, stream=stream)
 
-    def library(stream: cu.Stream) -> None:
-        theirs = cu.Buffer.from_handle(source.handle, 64, owner=object(), stream=stream)
+    def library(address: int) -> None:
+        theirs = cu.Buffer.from_handle(address, 64, owner=object(), stream=stream)
         out.copy_from(theirs, stream=stream)
         theirs.close()
 
     with stream.capture() as graph:
-        library(stream)
+        library(source.handle)
         graph.retain(source)
     source.close()
     del source

@@ -91,8 +91,10 @@ SCRIPTS = {
     "events order two devices": """
         x, y = zeros(sa), zeros(sb)
         event = b.create_event()
-        refused(ValueError, "event is on device 1, the graph on device 0", lambda: cu.Graph(a).record(event))
-        refused(ValueError, "event belongs to device 1, stream to device 0", lambda: sa.record(event))
+        words = "event is on device 1, the graph on device 0"
+        refused(ValueError, words, lambda: cu.Graph(a).record(event))
+        words = "event belongs to device 1, stream to device 0"
+        refused(ValueError, words, lambda: sa.record(event))
         here, there = cu.Graph(a), cu.Graph(b)
         own = a.create_event()
         here.launch(config, add, x, 1).record(own)
@@ -112,7 +114,8 @@ SCRIPTS = {
         step = cu.Graph(b)
         step.callback(lambda: None)
         step = step.instantiate()
-        refused(ValueError, "the graph is on device 1, the stream on device 0", lambda: step.launch(sa))
+        words = "the graph is on device 1, the stream on device 0"
+        refused(ValueError, words, lambda: step.launch(sa))
         """,
 }
 

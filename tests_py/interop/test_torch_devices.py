@@ -17,8 +17,11 @@ import cudago as cu
 a, b = cu.Device.all()[:2]
 sa, sb = a.create_stream(), b.create_stream()
 n = 1 << 20
-source = 'extern "C" __global__ void add(float* p, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) p[i] += 1; }'
-add, config = cu.Program(source).compile()["add"], cu.LaunchConfig(n // 256, 256)
+add = cu.Program('''extern "C" __global__ void add(float* p, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i] += 1;
+}''').compile()["add"]
+config = cu.LaunchConfig(n // 256, 256)
 
 def late(value, device=1):
     "A tensor that PyTorch has not written yet."
@@ -47,7 +50,7 @@ SCRIPTS = {
         assert (t == 5).all()
         """,
     "a launch comes after the work on the tensor's device": """
-        torch.ones(1, device="cuda:0") + torch.ones(1, device="cuda:1").to("cuda:0")  # enables access
+        torch.ones(1, device="cuda:1").to("cuda:0")
         a.enable_peer_access(b)
         t = late(7.0)
         cu.launch(sa, config, add, t, n)

@@ -248,7 +248,8 @@ SCRIPTS = {
         """,
     "copies need no access": """
         pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
-        x, y, z = a.allocate(64, stream=sa), pool.allocate(64, stream=sb), pool.allocate(64, stream=sb)
+        x = a.allocate(64, stream=sa)
+        y, z = pool.allocate(64, stream=sb), pool.allocate(64, stream=sb)
         x.fill(3, stream=sa)
         sb.wait(sa.record())
         y.copy_from(x, stream=sb)
@@ -289,7 +290,8 @@ SCRIPTS = {
         y.fill(2, stream=sb)
         sa.sync(), sb.sync()
         _core._fail_next("cuMemcpyPeerAsync", 1, 999)
-        refused(cu.CUDAError, "cuMemcpyPeerAsync: CUDA_ERROR_UNKNOWN", lambda: y.copy_from(x, stream=sb))
+        words = "cuMemcpyPeerAsync: CUDA_ERROR_UNKNOWN"
+        refused(cu.CUDAError, words, lambda: y.copy_from(x, stream=sb))
         assert numbers(y) == [0x02020202] * 16
         y.copy_from(x, stream=sb)
         x.close()

@@ -95,8 +95,6 @@ class Shared:
         ------
         TypeError
             If an object is None or an int: neither keeps anything alive.
-        ClosedError
-            If the graph, or one of the objects, is closed.
         ValueError
             If the graph is a view of one in another graph, which cannot be changed.
 
