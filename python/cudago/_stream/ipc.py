@@ -10,6 +10,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._cold import read
+from .._gopy import api
 from .._ordinal import device_at
 from .event import Event
 
@@ -57,9 +59,9 @@ def sends(cls: type[Any], reduce: Callable[[Any], tuple[Any, ...]]) -> None:
 
 def device_of(uuid: str) -> Device:
     """Return the device of another process, which may have another number here."""
-    for device in type(device_at(0)).all():
-        if device.uuid == uuid:
-            return device
+    for ordinal in range(read(api.device_count)):
+        if read(api.device_properties, ordinal).uuid == uuid:
+            return device_at(ordinal)  # the others get no context, which takes memory
     raise ValueError(
         f"no device here has the UUID {uuid}: the process that shares its memory or event uses "
         "another driver, or sees other devices"
