@@ -204,6 +204,7 @@ class Floor:
             *(self._launch_graph(op.GRAPH[nodes], nodes) for nodes in op.GRAPH),
             self._add_node(),
             self._add_copy(),
+            self._capture(),
             self._build(),
             *(self._update_kernel(operation) for operation in _UPDATES),
             self._update_memcpy(),
@@ -272,6 +273,26 @@ class Floor:
         args = (self._instantiate(graph), node, c.byref(params), self._context)
         function = "cuGraphExecMemcpyNodeSetParams"
         return self._case(op.BIND_COPY, "update_memcpy_node", (function,), *args)
+
+    def _capture(self) -> Case:
+        calls = op.calls_per_batch(op.CAPTURE)
+
+        def batch() -> float:
+            graph = _H()
+            took = self._loop(
+                "capture_kernels",
+                ("cuStreamBeginCapture_v2", "cuLaunchKernel", "cuStreamEndCapture"),
+                calls,
+                self._kernel,
+                c.c_uint(op.BLOCK),
+                self._stream,
+                self._params,
+                c.byref(graph),
+            )
+            self._call("cuGraphDestroy", graph)
+            return took
+
+        return Case(op.CAPTURE, "C floor", batch, self.settle, calls)
 
     def _build(self) -> Case:
         functions = (

@@ -10,6 +10,7 @@ GRAPH = {
 }
 ADD_NODE = "add a kernel node"
 ADD_COPY = "add a copy node"
+CAPTURE = "capture a kernel, of 1,000 in one capture"
 BIND = "bind a slot of an executable"
 BIND_COPY = "bind a slot of a copy"
 UPDATE = "update an argument of a kernel in an executable"
@@ -38,6 +39,7 @@ ALL = (
     *GRAPH.values(),
     ADD_NODE,
     ADD_COPY,
+    CAPTURE,
     BUILD,
     BIND,
     BIND_COPY,
@@ -72,6 +74,7 @@ BUILD_NODES = 10_000
 QUEUES_NOTHING = {
     ADD_NODE,
     ADD_COPY,
+    CAPTURE,
     BIND,
     BIND_COPY,
     UPDATE,

@@ -86,6 +86,23 @@ def _timed(run: Callable[[], None]) -> Callable[[], float]:
     return batch
 
 
+def _captured(names: dict[str, Any]) -> Callable[[], float]:
+    """Return a batch that is one capture; dropping its graph is not counted."""
+    stream, config, kernel, x, y = (names[n] for n in ("stream", "config", "kernel", "x", "y"))
+    calls = op.calls_per_batch(op.CAPTURE)
+
+    def batch() -> float:
+        start = time.perf_counter_ns()
+        with stream.capture() as graph:
+            for _ in range(calls):
+                cu.launch(stream, config, kernel, x, y, 1)
+        took = time.perf_counter_ns() - start
+        graph.close()
+        return took
+
+    return batch
+
+
 def cases() -> list[Case]:
     """Return a case for each operation; those with torch only where it is installed."""
     names = _names()
@@ -107,6 +124,7 @@ def cases() -> list[Case]:
             "node = node.memcpy(y, x)",
             setup="graph = cu.Graph(); node = graph.memcpy(y, x)",
         ),
+        Case(op.CAPTURE, LIBRARY, _captured(names), settle, op.calls_per_batch(op.CAPTURE)),
         Case(op.BUILD, LIBRARY, _timed(names["build"]), settle, op.BUILD_NODES),
         case(op.BIND, "step.bind(x=x)"),
         case(op.BIND_COPY, "upload.bind(src=x)"),

@@ -41,6 +41,25 @@ int64_t launch_kernel(
 	LOOP(cuLaunchKernel(kernel, 1, 1, 1, block, 1, 1, 0, stream, params, NULL));
 }
 
+// The capture's begin and end count too.
+int64_t capture_kernels(
+	CUresult (*cuStreamBeginCapture)(handle, int),
+	CUresult (*cuLaunchKernel)(handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, handle, void **, void **),
+	CUresult (*cuStreamEndCapture)(handle, handle *),
+	int64_t calls, handle kernel, unsigned block, handle stream, void **params, handle *graph)
+{
+	CUresult r = 0, ended;
+	int64_t start = now();
+	if ((r = cuStreamBeginCapture(stream, 0)) != 0)
+		return -(int64_t)r;
+	for (int64_t i = 0; i < calls && r == 0; i++)
+		r = cuLaunchKernel(kernel, 1, 1, 1, block, 1, 1, 0, stream, params, NULL);
+	ended = cuStreamEndCapture(stream, graph);
+	r = r != 0 ? r : ended;
+	return r == 0 ? now() - start : -(int64_t)r;
+}
+
 // Behind what is in the stream `first`.
 int64_t launch_behind(
 	CUresult (*cuEventRecord)(handle, handle), CUresult (*cuStreamWaitEvent)(handle, handle, unsigned),
