@@ -22,7 +22,8 @@
 //	launch under way     the Exec lets go              its last launch that may use it has ended
 //
 // The graph holds the operands of nodes in conditional bodies like those of its
-// own nodes. Memory of alloc nodes is not retained: it belongs to the driver,
+// own nodes, and what it or a body keeps as a whole ([Graph.Retain],
+// [Capture.Keep]). Memory of alloc nodes is not retained: it belongs to the driver,
 // at an address that the driver graph reserves. That graph lives as long as the
 // graph, an executable or a holder of the memory. What a capture allocates
 // ([Capture.Alloc]) is such memory once the capture has become a graph; as long
