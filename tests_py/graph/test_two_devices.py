@@ -110,6 +110,23 @@ SCRIPTS = {
         sb.sync()
         assert (out.numpy(stream=sb) == 50).all() and (y.numpy(stream=sb) == 500).all()
         """,
+    "copies between devices leave captures alone": """
+        import threading
+        x, y = zeros(sa), zeros(sb)
+        other = a.create_stream()
+        for mode in "global", "thread_local", "relaxed":
+            with sa.capture(mode) as graph:
+                cu.launch(sa, config, add, x, 1)
+                for stream in other, sb:
+                    y.copy_from(x, stream=stream)
+                    thread = threading.Thread(target=lambda: x.copy_to(y, stream=stream))
+                    thread.start(), thread.join()
+                cu.launch(sa, config, add, x, 1)
+            assert len(graph.nodes) == 2
+            graph.instantiate().launch(sa)
+        sa.sync()
+        assert (x.numpy(stream=sa) == 6).all()
+        """,
     "a graph is launched on its own device": """
         step = cu.Graph(b)
         step.callback(lambda: None)
