@@ -154,8 +154,8 @@ static const char *utf8_of(uint32_t line, Py_ssize_t *size) {
 }
 
 const char *cudago_site_utf8(uint32_t line, Py_ssize_t *size) {
-    *size = 0;
     const char *utf8 = utf8_of(line, size);
+    if (!utf8) *size = 0; /* 3.13 makes it -1 where it fails */
     return utf8 ? utf8 : "";
 }
 
