@@ -60,7 +60,7 @@ def test_blocks_that_race(stream, planted, ints):
 def test_streams_that_race(device, stream, correct, ints):
     config = cu.LaunchConfig(1, 32)
     with device.create_stream() as other:
-        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"), hold(stream):
             cu.launch(stream, config, correct["increment"], ints), (first := here())
             cu.launch(other, config, correct["increment"], ints), (second := here())
         report = str(e.value).splitlines()[1]
@@ -141,7 +141,7 @@ def test_a_copy_that_races(device, stream, correct, ints):
         cu.PinnedMemoryResource() as resource,
         resource.allocate(1024) as host,
     ):
-        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"), hold(other):
             ints.copy_to(host, stream=other)
             cu.launch(stream, cu.LaunchConfig(1, 32), correct["increment"], ints)
         assert re.search("a copy of 1024 bytes", str(e.value))

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import cudago as cu
+from cudago.testing import hold
 
 from .kernels import here, one_report
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 
-# If the host saw that the first of two has ended, that would order them.
 SOURCE = r"""
-#define LINGER for (int i = 0; i < 20000; i++) asm volatile("");
 extern "C" __global__ void fetch(unsigned long long t, unsigned* out) {
     unsigned a, b, c, d;
     asm volatile("tex.1d.v4.u32.s32 {%0, %1, %2, %3}, [%4, {%5}];"
@@ -29,12 +28,10 @@ extern "C" __global__ void mean(unsigned long long t, float x, float* out) {
     asm volatile("tex.1d.v4.f32.f32 {%0, %1, %2, %3}, [%4, {%5}];"
                  : "=f"(a), "=f"(b), "=f"(c), "=f"(d) : "l"(t), "f"(x));
     *out = a;
-    LINGER
 }
 extern "C" __global__ void put(unsigned long long s) {
     const unsigned x = 4 * threadIdx.x;
     asm volatile("sust.b.1d.b32.trap [%0, {%1}], {%1};" : : "l"(s), "r"(x) : "memory");
-    LINGER
 }
 extern "C" __global__ void get(unsigned long long s, unsigned* out) {
     unsigned v;
@@ -118,7 +115,7 @@ def test_streams_that_race_through_surfaces(code, device, stream, out):
     code["get"][1, 32, stream](s, out)  # loading code waits for the device, which orders
     stream.sync()
     with device.create_stream() as other:
-        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"), hold(stream):
             code["put"][1, 32, stream](s)
             code["get"][1, 32, other](s, out)
         assert "nothing orders the two" in str(e.value)
@@ -138,7 +135,7 @@ def test_a_copy_that_races_with_a_texture(code, device, stream, out):
     array.copy_from(zeros, stream=stream)
     stream.sync()
     with device.create_stream() as other:
-        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"), hold(other):
             code["mean"][1, 1, other](cu.Texture(array), 8.0, out)
             array.copy_from(zeros, stream=stream)
         assert "nothing orders the two" in str(e.value)
