@@ -20,6 +20,18 @@ func (d *Driver) RawLaunchKernelEx(config unsafe.Pointer, f uintptr, params unsa
 	return int32(d.api.CuLaunchKernelEx((*driver.CUlaunchConfig)(config), driver.CUfunction(f), params))
 }
 
+// RawStreamGetCaptureInfo is cuStreamGetCaptureInfo for one dependency: node is
+// stored where the caller has room for it, and left alone if there are none or
+// several.
+func (d *Driver) RawStreamGetCaptureInfo(s uintptr, status *int32, id *uint64, graph, node *uintptr, n *uint64) int32 {
+	info, r := d.api.CuStreamGetCaptureInfo(driver.CUstream(s))
+	*status, *id, *graph, *n = int32(info.Status), info.ID, uintptr(info.Graph), uint64(len(info.Deps))
+	if len(info.Deps) == 1 {
+		*node = uintptr(info.Deps[0])
+	}
+	return int32(r)
+}
+
 // RawThreadExchangeStreamCaptureMode is cuThreadExchangeStreamCaptureMode: it
 // sets the calling thread's mode and stores the one it had in mode.
 func (d *Driver) RawThreadExchangeStreamCaptureMode(mode *int32) int32 {

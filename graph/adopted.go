@@ -31,9 +31,7 @@ func (g *Graph) Adopt(nodes []*Node, list []Added) []*Node {
 	defer g.h.mu.Unlock()
 	for i := range list {
 		a, n, b := &list[i], &made[i], &bundles[i]
-		b.operands = a.Operands
-		b.holders.Store(1)
-		n.g, n.handle, n.kind, n.params, n.bundle = g, a.Handle, a.Kind, a.Params, b
+		n.g, n.handle, n.kind, n.params, n.bundle = g, a.Handle, a.Kind, a.Params, b.take(a.Operands)
 		n.SetSite(a.Site)
 		n.name, _ = g.nameFor(a.Kind, "")
 		n.deps = deps[i:i:i]
@@ -45,7 +43,6 @@ func (g *Graph) Adopt(nodes []*Node, list []Added) []*Node {
 		n.link()
 		nodes = append(nodes, n)
 	}
-	live.bundles.Add(int64(len(list)))
 	return nodes
 }
 

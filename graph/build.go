@@ -4,9 +4,6 @@
 package graph
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/cudago/cudago/cuda"
 )
 
@@ -213,11 +210,14 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 
 // commit enters n in the tables.
 //
-// Preconditions: g.h.mu is held; n.name is free.
+// Preconditions: g.h.mu is held; n.name is free, and nameFor's or in a graph
+// whose names are known.
 func (g *Graph) commit(n *Node) {
 	g.appendNode(n)
-	g.byName[n.name] = n
 	g.counts[n.kind]++
+	if g.byName != nil {
+		g.byName[n.name] = n
+	}
 }
 
 // appendNode appends n to the nodes of g.
@@ -241,26 +241,6 @@ func (n *Node) link() {
 		d.next = append(d.next, n)
 		if d.index > n.index {
 			n.g.backward++
-		}
-	}
-}
-
-// nameFor checks a name, or makes one up.
-//
-// Preconditions: g.h.mu is held.
-func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
-	if name != "" {
-		if other := g.byName[name]; other != nil {
-			return "", badValue("name", "must be unique in the graph, and %q already names a node of kind %v", name, other.kind)
-		}
-		return name, nil
-	}
-	var room [32]byte // so that only the name itself is allocated
-	prefix := append(append(room[:0], strings.ReplaceAll(kind.String(), " ", "_")...), '_')
-	for i := int64(g.counts[kind]); ; i++ {
-		name := strconv.AppendInt(prefix, i, 10)
-		if g.byName[string(name)] == nil {
-			return string(name), nil
 		}
 	}
 }

@@ -24,9 +24,11 @@ type Capture struct {
 	identity atomic.Pointer[identity] // nil until the driver was asked
 	cause    atomic.Pointer[string]   // what has invalidated it; nil if nothing has, or it is not known
 
-	mu       sync.Mutex
+	mu       sync.Mutex                      // taken by lock, which keeps the recorder out too
+	recorder Recorder                        // guarded by mu; nil if all is recorded through Record
 	ended    bool                            // guarded by mu
-	recorded map[cuda.NodeHandle]*recordedOp // guarded by mu
+	recorded map[cuda.NodeHandle]*recordedOp // guarded by mu; through Record
+	added    []Added                         // guarded by mu; what the recorder has recorded, in order
 	names    map[string]bool                 // guarded by mu
 	loose    []*bundle                       // guarded by mu
 	memory   []*CapturedMemory               // guarded by mu
@@ -89,8 +91,8 @@ func (c *Capture) Stream() *cuda.Stream { return c.stream }
 // over notes that the driver's capture for c has ended. It returns the bundles
 // to release.
 func (c *Capture) over() []*bundle {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	if c.ended {
 		return nil
 	}
@@ -182,8 +184,8 @@ func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error 
 // record holds c.mu across the driver calls: the driver does not synchronize
 // the graph under capture, and two streams of one capture share it.
 func (c *Capture) record(s *cuda.Stream, op Operation, b *bundle, call func() error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	if err := b.mayUse(c); err != nil {
 		return err
 	}
@@ -264,8 +266,8 @@ func (c *Capture) Keep(operands []Operand) error {
 }
 
 func (c *Capture) keep(b *bundle) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	if c.ended {
 		return &cuda.ClosedError{What: "capture"}
 	}
@@ -315,15 +317,15 @@ func (c *Capture) Abort() error {
 // IsEnded reports whether c has ended: by End or Abort, or because the driver
 // reported in one of these that the capture no longer exists.
 func (c *Capture) IsEnded() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	return c.ended
 }
 
 // end returns what the caller must release or close once it holds no lock.
 func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	if c.ended {
 		return nil, nil, &cuda.ClosedError{What: "capture"}
 	}
@@ -376,7 +378,10 @@ func (c *Capture) bundles() []*bundle {
 	for _, op := range c.recorded {
 		list = append(list, op.bundles()...)
 	}
-	c.loose, c.recorded = nil, nil
+	for i := range c.added {
+		list = append(list, newBundle(c.added[i].Operands))
+	}
+	c.loose, c.recorded, c.added = nil, nil, nil
 	return list
 }
 
@@ -385,53 +390,17 @@ func (c *Capture) bundles() []*bundle {
 //
 // Preconditions: c.mu and g.h.mu are held.
 func (c *Capture) fill(g *Graph) error {
-	if err := g.read(); err != nil {
+	left, err := g.read(c.added)
+	if err != nil {
 		return err
 	}
+	c.added = nil
 	c.nameNodes(g)
-	g.loose, c.loose = c.loose, nil
+	g.loose, c.loose = append(c.loose, left...), nil
 	for _, op := range c.recorded {
 		g.loose = append(g.loose, op.bundles()...) // its node was removed by other code
 	}
 	c.recorded = nil
-	return nil
-}
-
-// read makes nodes of what the driver's graph has, without names. On an error g
-// has none.
-//
-// Preconditions: g.h.mu is held; g has no nodes.
-func (g *Graph) read() error {
-	ctx := g.h.ctx
-	handles, err := ctx.GraphNodes(g.h.handle)
-	if err != nil {
-		return err
-	}
-	kinds := make([]cuda.NodeType, len(handles))
-	for i, h := range handles {
-		if kinds[i], err = ctx.NodeType(h); err != nil {
-			return err
-		}
-	}
-	edges, err := ctx.GraphEdges(g.h.handle)
-	if err != nil {
-		return err
-	}
-	nodes := make(map[cuda.NodeHandle]*Node, len(handles))
-	for i, h := range handles {
-		nodes[h] = &Node{g: g, handle: h, kind: kinds[i]}
-		g.appendNode(nodes[h])
-	}
-	for i, h := range edges.To {
-		n := nodes[h]
-		n.deps = append(n.deps, nodes[edges.From[i]])
-		if edges.Data[i] != (cuda.EdgeData{}) || n.data != nil {
-			n.data = append(append(n.data, make([]cuda.EdgeData, len(n.deps)-1-len(n.data))...), edges.Data[i])
-		}
-	}
-	for _, n := range g.all() {
-		n.link()
-	}
 	return nil
 }
 
@@ -441,33 +410,25 @@ func (g *Graph) read() error {
 // Preconditions: c.mu and g.h.mu are held.
 func (c *Capture) nameNodes(g *Graph) {
 	for _, n := range g.all() {
+		if len(c.recorded) == 0 {
+			break
+		}
 		op := c.recorded[n.handle]
 		if op == nil {
 			continue
 		}
 		delete(c.recorded, n.handle)
+		if n.bundle != nil { // the recorder has it too, which cannot be
+			g.loose = append(g.loose, n.bundle)
+		}
 		n.name, n.params, n.bundle, n.memory = op.name, op.params, op.bundle, op.memory
 		n.SetSite(op.site)
 		if n.child = op.child; n.child != nil {
 			n.child.settle(g.h)
 		}
 		if n.name != "" {
-			g.byName[n.name] = n
+			g.names()[n.name] = n
 		}
 	}
 	g.nameRest()
-}
-
-// nameRest names nodes that have no name, and counts all.
-//
-// Preconditions: g.h.mu is held.
-func (g *Graph) nameRest() {
-	for _, n := range g.all() {
-		if n.name == "" {
-			// It cannot fail: only a given name can be taken.
-			n.name, _ = g.nameFor(n.kind, "")
-			g.byName[n.name] = n
-		}
-		g.counts[n.kind]++
-	}
 }

@@ -149,8 +149,8 @@ func (c *Capture) noteUses(s *cuda.Stream, n cuda.NodeHandle, b *bundle) {
 // Lifetime: the caller must Release the memory.
 func (c *Capture) Alloc(s *cuda.Stream, size uint64, site uint32, onEnd func(isGraph bool), call func() (ptr uint64, err error)) (*CapturedMemory, error) {
 	m := &CapturedMemory{size: size, c: c, stream: s, onEnd: onEnd, last: make(map[streamID]cuda.NodeHandle)}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	op := Operation{memory: &m.allocation, Site: site}
 	_, err := c.recordLocked(s, &op, nil, func() (err error) {
 		m.allocation.ptr, err = call()
@@ -180,8 +180,8 @@ func (c *Capture) Free(m *CapturedMemory, s *cuda.Stream, operands []Operand, si
 }
 
 func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle, site uint32) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.lock()
+	defer c.unlock()
 	if err := m.usable(c); err != nil {
 		return err
 	}

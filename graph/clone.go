@@ -101,6 +101,7 @@ func (g *Graph) hasConditional() bool {
 //
 // Preconditions: the locks of both graphs are held.
 func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, error)) error {
+	g.names() // copied names are no counts
 	copies := make(map[*Node]*Node, len(from.all()))
 	for _, n := range from.all() {
 		handle, err := handleOf(n)

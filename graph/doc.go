@@ -97,7 +97,7 @@
 // In this order, each optional:
 //
 //	the GIL, if the caller has one
-//	  Capture.mu
+//	  Capture.mu       with it the turn of the capture's Recorder, which holds nothing else and waits for nobody
 //	    Exec.gate      launches in, updates and Close alone
 //	      Exec.launching one launch of Go's at a time
 //	      hierarchy.mu   driver calls on one graph and what is embedded in it; two of them by order

@@ -22,7 +22,7 @@ import (
 //
 // Errors: as for [Graph.Child].
 func (g *Graph) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer, err error) {
-	defer c.lock()()
+	defer c.lockAny()()
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if err := g.usable("be embedded"); err != nil {
@@ -39,7 +39,7 @@ func (g *Graph) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer,
 // Errors: also a [*ChangedError], if that graph does something else by now, or x
 // does.
 func (x *Exec) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer, err error) {
-	defer c.lock()()
+	defer c.lockAny()()
 	x.gate.enter()
 	defer x.gate.leave()
 	x.h.mu.Lock()
@@ -87,13 +87,13 @@ func (x *Exec) changed() string {
 	return ""
 }
 
-// lock is for callers that have no capture of ours, too.
-func (c *Capture) lock() (unlock func()) {
+// lockAny is lock for callers that have no capture of ours, too.
+func (c *Capture) lockAny() (unlock func()) {
 	if c == nil {
 		return func() {}
 	}
-	c.mu.Lock()
-	return c.mu.Unlock
+	c.lock()
+	return c.unlock
 }
 
 // embed adds a node that runs a graph of the driver. view is called once the node
@@ -147,6 +147,7 @@ func (x *Exec) view() *Graph {
 	for _, h := range x.extra {
 		inner[h.path] = append(inner[h.path], h.b.retain())
 	}
+	v.names() // copied names are no counts
 	copies := make(map[*Node]*Node, len(x.nodes))
 	for _, e := range x.nodes {
 		c := &Node{g: v, kind: e.kind, name: e.name, params: e.params, bundle: e.bundle.retain()}
@@ -174,6 +175,7 @@ func (x *Exec) view() *Graph {
 func (g *Graph) viewOf(prefix string, bundles map[string][]*bundle) *Graph {
 	v := newGraph(nil, 0, nil)
 	v.embedded = true
+	v.names()
 	copies := make(map[*Node]*Node, len(g.all()))
 	for _, n := range g.all() {
 		c := &Node{g: v, kind: n.kind, name: n.name, params: n.params}

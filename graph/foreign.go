@@ -45,7 +45,7 @@ func (g *Graph) wrap(of *Graph, b *bundle) error {
 		g.h.mu.Lock()
 		defer g.h.mu.Unlock()
 	}
-	if err := g.read(); err != nil {
+	if _, err := g.read(nil); err != nil {
 		return err
 	}
 	g.nameRest()

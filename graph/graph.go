@@ -48,7 +48,7 @@ type Graph struct {
 	gone  int     // guarded by h.mu; removed ones among nodes
 	// backward counts edges to an older node: captures and AddEdge make them.
 	backward int                   // guarded by h.mu; zero: no path leads to an older node
-	byName   map[string]*Node      // guarded by h.mu
+	byName   map[string]*Node      // guarded by h.mu; nil until it is needed: see names
 	counts   map[cuda.NodeType]int // guarded by h.mu; for automatic names
 	loose    []*bundle             // guarded by h.mu; of g as a whole, and of captured operations without a known node
 	resolved uint64                // guarded by h.mu; how often dependencies were resolved
@@ -105,7 +105,7 @@ func adopt(ctx *cuda.Context, handle cuda.GraphHandle, o Options) *Graph {
 func newGraph(h *hierarchy, handle cuda.GraphHandle, watch watcher) *Graph {
 	return &Graph{
 		h: h, handle: handle, watch: watch,
-		byName: make(map[string]*Node), counts: make(map[cuda.NodeType]int),
+		counts: make(map[cuda.NodeType]int),
 	}
 }
 
@@ -154,7 +154,7 @@ func (g *Graph) all() []*Node {
 func (g *Graph) Node(name string) *Node {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
-	return g.byName[name]
+	return g.names()[name]
 }
 
 // An Edge says that To waits for From, and for what of it.

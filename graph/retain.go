@@ -58,7 +58,12 @@ func newBundle(operands []Operand) *bundle {
 	if len(operands) == 0 {
 		return nil
 	}
-	b := &bundle{operands: operands}
+	return new(bundle).take(operands)
+}
+
+// take is newBundle, with operands, for a bundle that was made.
+func (b *bundle) take(operands []Operand) *bundle {
+	b.operands = operands
 	b.holders.Store(1)
 	live.bundles.Add(1)
 	return b

@@ -36,6 +36,18 @@ func cudagoRawLaunchKernelEx(config *C.CUlaunchConfig, f C.CUfunction, params, e
 	return C.CUresult(Driver.Load().RawLaunchKernelEx(unsafe.Pointer(config), uintptr(f), unsafe.Pointer(params)))
 }
 
+// cudagoRawStreamGetCaptureInfo has no memory of its own for the dependencies, as
+// a driver has: what deps points to must point to room for one, and stays so.
+// There are no edges.
+//
+//export cudagoRawStreamGetCaptureInfo
+func cudagoRawStreamGetCaptureInfo(s C.CUstream, status *C.CUstreamCaptureStatus, id *C.ulonglong, g *C.CUgraph,
+	deps **C.CUgraphNode, edges **C.CUgraphEdgeData, n *C.size_t) (r C.CUresult) {
+	defer recoverRaw(&r)
+	return C.CUresult(Driver.Load().RawStreamGetCaptureInfo(uintptr(s), (*int32)(status), (*uint64)(unsafe.Pointer(id)),
+		(*uintptr)(unsafe.Pointer(g)), (*uintptr)(unsafe.Pointer(*deps)), (*uint64)(unsafe.Pointer(n))))
+}
+
 //export cudagoRawThreadExchangeStreamCaptureMode
 func cudagoRawThreadExchangeStreamCaptureMode(mode *C.CUstreamCaptureMode) (r C.CUresult) {
 	defer recoverRaw(&r)

@@ -18,6 +18,7 @@ typedef struct {
     CUresult (*cuStreamWaitEvent)(CUstream, CUevent, unsigned);
     CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
     CUresult (*cuStreamIsCapturing)(CUstream, CUstreamCaptureStatus *);
+    CUresult (*cuStreamGetCaptureInfo)(CUstream, CUstreamCaptureStatus *, unsigned long long *, CUgraph *, CUgraphNode **, CUgraphEdgeData **, size_t *);
     CUresult (*cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *);
     CUresult (*cuEventRecord)(CUevent, CUstream);
     CUresult (*cuEventQuery)(CUevent);
@@ -40,6 +41,7 @@ typedef struct {
     X(cuStreamWaitEvent, cudagoRawStreamWaitEvent) \
     X(cuStreamGetId, cudagoRawStreamGetId) \
     X(cuStreamIsCapturing, cudagoRawStreamIsCapturing) \
+    X(cuStreamGetCaptureInfo, cudagoRawStreamGetCaptureInfo) \
     X(cuThreadExchangeStreamCaptureMode, cudagoRawThreadExchangeStreamCaptureMode) \
     X(cuEventRecord, cudagoRawEventRecord) \
     X(cuEventQuery, cudagoRawEventQuery) \

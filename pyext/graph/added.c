@@ -119,10 +119,11 @@ QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n) {
     for (int i = 0; i < n; i++) enter(h, (PyObject *)refs[i].object);
 }
 
-/* Writes a node down, for which there is room, and returns its number. */
-static QUIET uint64_t note(cudago_nodes *s, CUgraphNode node, const cudago_place *p, const cudago_kernel *k, const ConfigObject *c,
-                           const cudago_ref *refs, int n) {
-    s->added[s->n_added++] = (cudago_added){.config = c, .k = k, .after = p->n ? (int32_t)p->v[0] : -1, .n_uses = n, .site = cudago_site()};
+static QUIET int32_t place_of(const cudago_place *p) { return p->n ? (int32_t)p->v[0] : -1; }
+
+QUIET uint64_t cudago_nodes_note(cudago_nodes *s, CUgraphNode node, int32_t after, const cudago_kernel *k, const ConfigObject *c,
+                                 const cudago_ref *refs, int n) {
+    s->added[s->n_added++] = (cudago_added){.config = c, .k = k, .after = after, .n_uses = n, .site = cudago_site()};
     for (int i = 0; i < n; i++) s->uses[s->n_uses++] = (PyObject *)refs[i].object;
     s->handles[s->n] = node;
     return s->id << 32 | s->n++;
@@ -138,7 +139,7 @@ QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const
     if (!r) r = cu.cuGraphAddKernelNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what);
     cudago_ctx_leave(pushed);
     if (r) return refused(g, "cuGraphAddKernelNode", refs, n, r), NULL;
-    self->number = note(g->nodes, node, p, k, c, refs, n);
+    self->number = cudago_nodes_note(g->nodes, node, place_of(p), k, c, refs, n);
     return NEW_REF(self);
 }
 
@@ -151,5 +152,5 @@ QUIET uint64_t cudago_add_memcpy(GraphObject *g, const cudago_place *p, const Op
     if (!r) r = cu.cuGraphAddMemcpyNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what, g->ctx);
     cudago_ctx_leave(pushed);
     if (r) return refused(g, "cuGraphAddMemcpyNode", refs, 2, r), 0;
-    return note(g->nodes, node, p, NULL, NULL, refs, 2);
+    return cudago_nodes_note(g->nodes, node, place_of(p), NULL, NULL, refs, 2);
 }

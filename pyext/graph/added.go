@@ -11,6 +11,7 @@ package graph
 import "C"
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -51,58 +52,64 @@ func (g *pyGraph) openNodes() *C.cudago_nodes {
 // are gone.
 const settleBatch = 256
 
+// readAdded returns the nodes that C has added since the last call, in batches.
+// visible is 1 if the collector sees already what they use.
+func readAdded(s *C.cudago_nodes, visible int) []graph.Added {
+	added, uses := unsafe.Slice(s.added, int(s.n_added)), unsafe.Slice(s.uses, int(s.n_uses))
+	handles := unsafe.Slice(s.handles, int(s.n))[int(s.n-s.n_added):]
+	list := make([]graph.Added, len(added))
+	for at := 0; at < len(added); at += settleBatch {
+		end := min(at+settleBatch, len(added))
+		uses = readBatch(list[at:end], added[at:end], handles[at:end], uses, visible)
+	}
+	return list
+}
+
 // settle enters the nodes that C has added. It needs the GIL.
 func (g *pyGraph) settle() {
 	s := g.block
 	if s == nil || s.n_added == 0 {
 		return
 	}
-	added, uses := unsafe.Slice(s.added, int(s.n_added)), unsafe.Slice(s.uses, int(s.n_uses))
-	handles := unsafe.Slice(s.handles, int(s.n))[int(s.n-s.n_added):]
-	for len(added) > 0 {
-		n := min(len(added), settleBatch)
-		g.nodes, uses = g.adoptBatch(added[:n], handles, uses), uses[countUses(added[:n]):]
-		added, handles = added[n:], handles[n:]
+	for batch := range slices.Chunk(readAdded(s, 1), settleBatch) {
+		g.nodes = g.Adopt(g.nodes, batch)
 	}
 	C.cudago_nodes_taken(s, g.holder.list)
 }
 
-func countUses(batch []C.cudago_added) (n int) {
+// readBatch reads nodes whose operands come first in uses, and returns the rest
+// of those.
+func readBatch(list []graph.Added, batch []C.cudago_added, handles []C.uintptr_t, uses []*C.PyObject, visible int) []*C.PyObject {
+	count := 0
 	for i := range batch {
-		n += int(batch[i].n_uses)
+		count += int(batch[i].n_uses)
 	}
-	return n
-}
-
-// adoptBatch enters nodes whose handles and operands come first among those
-// given.
-func (g *pyGraph) adoptBatch(batch []C.cudago_added, handles []C.uintptr_t, uses []*C.PyObject) []*graph.Node {
-	count := countUses(batch)
 	held, own := make([]graph.Operand, count), make([]pyRef, count)
-	list := make([]graph.Added, len(batch))
-	for i, at := 0, 0; i < len(batch); i++ {
-		n := int(batch[i].n_uses)
-		mine := held[at : at+n : at+n]
-		for k := range mine {
-			own[at+k] = pyRef{object: uintptr(unsafe.Pointer(uses[at+k])), visible: 1} // the collector sees it already
-			mine[k] = graph.Operand{Object: &own[at+k], Retainer: &own[at+k]}
-		}
-		list[i] = graph.Added{Handle: cuda.NodeHandle(handles[i]), After: int(batch[i].after), Operands: mine, Site: uint32(batch[i].site)}
-		if batch[i].config == nil {
-			describeCopy(&list[i], uses[at:at+n])
-		} else {
-			describeKernel(&list[i], &batch[i], uses[at:at+n])
-		}
-		at += n
+	for i := range held {
+		own[i] = pyRef{object: uintptr(unsafe.Pointer(uses[i])), visible: visible}
+		held[i] = graph.Operand{Object: &own[i], Retainer: &own[i]}
 	}
-	return g.Adopt(g.nodes, list)
+	for i := range batch {
+		n := int(batch[i].n_uses)
+		list[i] = graph.Added{Handle: cuda.NodeHandle(handles[i]), After: int(batch[i].after), Operands: held[:n:n], Site: uint32(batch[i].site)}
+		switch a := &batch[i]; {
+		case a.config == nil:
+			describeCopy(&list[i], uses[:n])
+		case i > 0 && a.config == batch[i-1].config && a.k == batch[i-1].k:
+			describeKernel(&list[i], uses[:n], list[i-1].Params)
+		default:
+			describeKernel(&list[i], uses[:n], paramsOf(a))
+		}
+		held, uses = held[n:], uses[n:]
+	}
+	return uses
 }
 
 func operandOf(use *C.PyObject) *C.OperandObject { return (*C.OperandObject)(unsafe.Pointer(use)) }
 
 // describeKernel says what a kernel node uses: memory, and last its record.
-func describeKernel(n *graph.Added, a *C.cudago_added, uses []*C.PyObject) {
-	n.Kind = cuda.KernelNode
+func describeKernel(n *graph.Added, uses []*C.PyObject, params any) {
+	n.Kind, n.Params = cuda.KernelNode, params
 	last := len(uses) - 1
 	for i, use := range uses[:last] {
 		o := &n.Operands[i]
@@ -110,11 +117,16 @@ func describeKernel(n *graph.Added, a *C.cudago_added, uses []*C.PyObject) {
 		o.Reason = reasons[C.REASON_KERNEL]
 	}
 	n.Operands[last].Name, n.Operands[last].Reason = roles[C.ROLE_KERNEL], reasons[C.REASON_KERNEL]
-	// The record holds the kernel, so it is there. If it were not, its parameters
-	// would be unknown.
-	if p, err := kernelParams(a.k.id, (*C.cudago_shape)(unsafe.Pointer(&a.config.grid)), nil); err == nil {
-		n.Params = p
+}
+
+// paramsOf returns a kernel node's parameters. The record holds the kernel, so it
+// is there. If it were not, they would be unknown.
+func paramsOf(a *C.cudago_added) any {
+	p, err := kernelParams(a.k.id, (*C.cudago_shape)(unsafe.Pointer(&a.config.grid)), nil)
+	if err != nil {
+		return nil
 	}
+	return p
 }
 
 // describeCopy says what a copy uses: its source and its destination.

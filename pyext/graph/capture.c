@@ -82,23 +82,29 @@ static QUIET int capture_semaphore(cudago_stream *s, SemaphoreObject *sem, uint6
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p) {
+static QUIET int capture_launch(cudago_stream *s, CUlaunchConfig *config, ConfigObject *c, cudago_packing *p) {
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     cudago_status st = {0};
     int n = cudago_refs_of(p, refs);
+    if (cudago_records_here(s, c, refs, n)) return cudago_record_launch(s, config, c, p, refs, n);
     cudago_shape shape = cudago_shape_of(c);
     EventObject *events[2] = {c->programmatic_event, c->launch_completion_event};
     uint64_t ids[2];
     int n_ids = 0, captured;
     for (int i = 0; i < 2; i++)
         if (events[i]) ids[n_ids++] = events[i]->id;
-    captured = cudagoCaptureLaunch(s->id, (void *)config, p->k->id, &shape, p->params, refs, n, ids, n_ids, &st);
+    captured = cudagoCaptureLaunch(s->id, config, p->k->id, &shape, p->params, refs, n, ids, n_ids, &st);
     for (int i = 0; i < 2 && !st.kind; i++)
         if (events[i]) events[i]->captured = captured || events[i]->into_captures;
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_memset, capture_memop, capture_semaphore, capture_launch};
+static QUIET int capture_last(cudago_stream *s, PyObject **record) {
+    *record = cudago_recorded_last(s);
+    return 0;
+}
+
+const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_memset, capture_memop, capture_semaphore, capture_launch, capture_last};
 
 /* --- begin and end ------------------------------------------------------------------------------------------------------ */
 
@@ -111,6 +117,7 @@ typedef struct {
 static QUIET int begun(GraphObject *self, cudago_stream *s, const cudago_status *st) {
     if (!st->kind) {
         self->capturing = s;
+        if (s->h > CU_STREAM_PER_THREAD) s->recorded = self->recorded; /* the default stream of a thread is that thread's */
         self->generation = s->generation;
         self->thread = PyThread_get_thread_ident();
         return 0;
@@ -133,7 +140,7 @@ static QUIET int begin_now(void *at, int turn) {
         return CUDAGO_AGAIN;
     }
     cudago_stream_retain(s); /* the with block may close its stream, and must still be able to end the capture */
-    b->graph->capture = cudagoCaptureBegin(s->id, b->graph->mode, &b->st);
+    b->graph->capture = cudagoCaptureBegin(s->id, b->graph->mode, b->graph->recorded, &b->st);
     return begun(b->graph, s, &b->st);
 }
 
@@ -148,18 +155,36 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
     GraphObject *self = cudago_graph_alloc_object(stream->device, 0, NULL);
     if (!self) return NULL;
     self->mode = (int32_t)mode;
+    self->recorded = cudago_recorded_new();
     beginning b = {self, stream, {0}};
-    int r = cudago_turn_take(begin_now, &b);
-    if (r < 0 && b.st.kind) cudago_raise(&b.st);
+    int r = self->recorded ? cudago_turn_take(begin_now, &b) : -1;
+    if (!self->recorded) PyErr_NoMemory();
+    else if (r < 0 && b.st.kind) cudago_raise(&b.st);
     else if (r < 0) cudago_stream_now(stream); /* raises the error */
-    if (r) return Py_DECREF(self), NULL;
+    if (r) {
+        cudago_recorded_free(self->recorded);
+        self->recorded = NULL;
+        Py_DECREF(self);
+        return NULL;
+    }
     self->origin = NEW_REF(args[0]);
     return (PyObject *)self;
 }
 
-/* 1 if the capture is over, whatever its outcome. Otherwise another thread must end it, and it continues. */
-static QUIET int ended(cudago_stream *s, int32_t open) {
+/* A capture that is to end, and what C has recorded in it. */
+typedef struct {
+    cudago_stream *s; /* retained by the capture */
+    uint64_t capture;
+    cudago_recorded *recorded;
+} ending;
+
+/* 1 if the capture is over, whatever its outcome: then Go is done with what C has recorded. Otherwise another thread must
+ * end it, and it continues. */
+static QUIET int ended(const ending *e, int32_t open) {
+    cudago_stream *s = e->s;
     if (open) return 0;
+    if (s->recorded == e->recorded) s->recorded = NULL; /* it may capture again by now */
+    cudago_recorded_free(e->recorded);
     atomic_fetch_sub(&cudago_captures_open, 1);
     cudago_stream_release(s);
     return 1;
@@ -167,12 +192,12 @@ static QUIET int ended(cudago_stream *s, int32_t open) {
 
 /* Nobody else has the capture, nor what of its stream belongs to it. The end waits for records of events, by a lock: see
  * Driver.capture in Go. */
-static int end(cudago_stream *s, uint64_t capture, int discard, uint64_t *id, cudago_status *st) {
+static int end(const ending *e, int discard, uint64_t *id, cudago_status *st) {
     int32_t open = 0;
     PyThreadState *t = cudago_step_aside();
-    *id = cudagoCaptureEnd(capture, discard, &open, st);
+    *id = cudagoCaptureEnd(e->capture, discard, &open, st);
     cudago_step_back(t);
-    return ended(s, open);
+    return ended(e, open);
 }
 
 /* Until its end is over the graph counts as being captured, so that no thread closes it, uses it or ends it again.
@@ -187,6 +212,7 @@ static QUIET void ending_ends(GraphObject *g, int over, uint64_t id) {
     g->ending = 0;
     if (!over) return;
     g->capturing = NULL;
+    g->recorded = NULL;
     if (!id) return;
     g->held = cudagoCaptureAdopt(id);
     g->id = id;
@@ -197,7 +223,7 @@ static int end_graph(GraphObject *g, int discard, cudago_status *st) {
     uint64_t id = 0;
     cudago_stream *s = ending_begins(g);
     if (!s) return -1;
-    int over = end(s, g->capture, discard, &id, st);
+    int over = end(&(ending){s, g->capture, g->recorded}, discard, &id, st);
     ending_ends(g, over, id);
     return over;
 }
@@ -280,19 +306,19 @@ PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream) {
  * here when its own thread next enters. So is any capture dropped while callbacks are alive: its end may have to release
  * the GIL, and a drop must not. Guarded by the GIL. */
 typedef struct orphan {
-    cudago_stream *s;
-    uint64_t capture;
+    ending e;
     unsigned long thread; /* 0: any can end it */
     struct orphan *next;
 } orphan;
 static orphan *orphans;
 
 /* 1 if it is over. */
-static int discard(cudago_stream *s, uint64_t capture) {
+static int discard(const ending *e) {
     uint64_t id;
     cudago_status st = {0};
+    cudago_stream *s = e->s;
     cudago_stream_retain(s); /* the end gives up the capture's reference */
-    int over = end(s, capture, 1, &id, &st);
+    int over = end(e, 1, &id, &st);
     free(st.message); /* nobody will see this capture's error */
     free(st.detail);
     s->abandoned = over ? 0 : st.code ? st.code
@@ -301,22 +327,22 @@ static int discard(cudago_stream *s, uint64_t capture) {
     return over;
 }
 
-static QUIET cudago_stream *take_capture(GraphObject *g) {
-    cudago_stream *s = g->capturing;
+static QUIET ending take_capture(GraphObject *g) {
+    ending e = {g->capturing, g->capture, g->recorded};
     g->capturing = NULL;
-    return s;
+    g->recorded = NULL;
+    return e;
 }
 
 void cudago_capture_abandon(GraphObject *self) {
     unsigned long thread = self->thread;
-    uint64_t capture = self->capture;
-    cudago_stream *s = take_capture(self);
-    if (!cudago_callbacks_alive && discard(s, capture)) return;
+    ending e = take_capture(self);
+    if (!cudago_callbacks_alive && discard(&e)) return;
     orphan *o = malloc(sizeof *o);
     if (!o) return; /* the stream stays in capture: nothing that it may use is freed */
-    if (!s->abandoned) s->abandoned = CUDAGO_CAPTURE_LEFT;
+    if (!e.s->abandoned) e.s->abandoned = CUDAGO_CAPTURE_LEFT;
     if (self->mode == CU_STREAM_CAPTURE_MODE_RELAXED) thread = 0;
-    *o = (orphan){s, capture, thread, orphans};
+    *o = (orphan){e, thread, orphans};
     orphans = o;
     atomic_store(&cudago_drop_hint, 1);
 }
@@ -327,7 +353,7 @@ void cudago_captures_end_orphans(void) {
     orphans = NULL;
     for (orphan *o = list; o; o = next) {
         next = o->next;
-        if ((!o->thread || o->thread == me) && discard(o->s, o->capture)) {
+        if ((!o->thread || o->thread == me) && discard(&o->e)) {
             free(o);
             continue;
         }

@@ -36,7 +36,7 @@ var captures = border.NewTable[*pyCapture]("capture")
 // which is the Python thread that called; the same thread calls again to end it.
 //
 //export cudagoCaptureBegin
-func cudagoCaptureBegin(on C.uint64_t, mode C.int, st *C.cudago_status) (capture C.uint64_t) {
+func cudagoCaptureBegin(on C.uint64_t, mode C.int, recorded *C.cudago_recorded, st *C.cudago_status) (capture C.uint64_t) {
 	guard(st, func() error {
 		s, err := stream.Streams.Get(uint64(on))
 		if err != nil {
@@ -47,6 +47,7 @@ func cudagoCaptureBegin(on C.uint64_t, mode C.int, st *C.cudago_status) (capture
 		if err != nil {
 			return err
 		}
+		c.RecordBy((*recorder)(recorded))
 		capture = C.uint64_t(captures.Put(&pyCapture{c, g}))
 		return nil
 	})

@@ -121,12 +121,37 @@ typedef struct {
 } cudago_nodes;
 /* Room for one more node, which uses n_uses; -1: out of memory. */
 QUIET int cudago_nodes_reserve(cudago_nodes *nodes, size_t n_uses);
+/* Writes a node down, for which there is room, and returns its number. after, config: see cudago_added. */
+QUIET uint64_t cudago_nodes_note(cudago_nodes *nodes, CUgraphNode node, int32_t after, const cudago_kernel *k, const ConfigObject *config,
+                                 const cudago_ref *refs, int n);
 QUIET void cudago_nodes_show(cudago_nodes *nodes, cudago_held *held); /* enters what nodes use; nodes may be NULL */
 int cudago_nodes_traverse(cudago_nodes *nodes, visitproc visit, void *arg); /* what is not entered yet */
 /* For Go. */
 cudago_nodes *cudago_nodes_new(void);
 void cudago_nodes_free(cudago_nodes *nodes);
 QUIET void cudago_nodes_taken(cudago_nodes *nodes, cudago_held *held); /* Go has read what was added */
+
+/* Whose turn it is to use an open capture. */
+enum { RECORDED_NOBODY,
+       RECORDED_GO, /* which holds the capture's lock. After the capture's end it stays so */
+       RECORDED_C };
+
+/* What C has recorded in an open capture and Go has not read yet: recorded.c. Without the GIL, so whoever uses it takes the
+ * turn. C, which has the GIL, does not wait for Go, which need not. */
+typedef struct {
+    _Atomic int32_t turn;
+    cudago_nodes nodes; /* handles are those of what is in added; 0: not known */
+} cudago_recorded;
+/* May C record a launch in the capture that was begun in s? Then it must, at once: it is C's turn. */
+QUIET int cudago_records_here(const cudago_stream *s, const ConfigObject *c, const cudago_ref *refs, int n);
+/* Takes over refs. -1 with an exception. */
+QUIET int cudago_record_launch(cudago_stream *s, CUlaunchConfig *config, ConfigObject *c, const cudago_packing *p, cudago_ref *refs, int n);
+QUIET PyObject *cudago_recorded_last(cudago_stream *s); /* see cudago_recorder */
+/* For Go. */
+cudago_recorded *cudago_recorded_new(void);
+QUIET void cudago_recorded_free(cudago_recorded *r);
+int cudago_recorded_stop(cudago_recorded *r); /* 0: a launch is being recorded, try again */
+void cudago_recorded_resume(cudago_recorded *r); /* Go has read everything */
 
 typedef struct {
     PyObject_HEAD
@@ -140,6 +165,7 @@ typedef struct {
     cudago_stream *capturing; /* the stream that it is being captured on, retained; NULL otherwise */
     int32_t ending;           /* a thread is ending the capture, without the GIL */
     uint64_t capture;         /* Go's number of that capture */
+    cudago_recorded *recorded; /* in that capture, or NULL */
     unsigned long thread;     /* the thread that began the capture and must end it */
     int32_t mode;             /* of the capture */
     PyObject *origin;         /* the Stream of the capture, while it is open */

@@ -321,7 +321,8 @@ typedef struct {
     int (*memset)(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count);
     int (*memop)(cudago_stream *s, OperandObject *at, const cudago_memop *m);
     int (*semaphore)(cudago_stream *s, SemaphoreObject *sem, uint64_t value, int32_t waits);
-    int (*launch)(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p);
+    int (*launch)(cudago_stream *s, CUlaunchConfig *config, ConfigObject *c, cudago_packing *p);
+    int (*last)(cudago_stream *s, PyObject **record); /* of the latest launch, a new reference; NULL: not known. Returns 0 */
 } cudago_recorder;
 extern cudago_recorder cudago_record;
 

@@ -180,11 +180,23 @@ static int hold_events(launching *l) {
 }
 
 /* What a graph keeps of it, whose node records no events. */
-static int make_record(const launching *l) {
+static int make_record(const launching *l, cudago_stream *s) {
     PyObject *config = cudago_config_without_events(l->config);
+    PyObject *like = NULL;
+    if (s) cudago_record.last(s, &like);
+    l->p->like = like;
     int r = config ? cudago_pack_own(l->p, config) : -1;
+    l->p->like = NULL;
+    Py_XDECREF(like);
     Py_XDECREF(config);
     return r;
+}
+
+/* In a stream in which a capture was begun, the record is made before it is asked for. */
+static int make_record_first(const launching *l) {
+    cudago_stream *s = cudago_stream_now(l->stream);
+    if (!s) return -1;
+    return s->recorded ? make_record(l, s) : 0;
 }
 
 enum { FEW_REFS = 32 };
@@ -198,8 +210,9 @@ static int launch_packed(launching *l) {
     cudago_note_site();
     int r = cudago_records_events(l->config) ? hold_events(l) : 0;
     if (!r && p->n_lent && p->ran) r = cudago_lent_unchanged(p);
+    if (!r) r = make_record_first(l);
     if (!r) r = launch_now(l);
-    if (r == CUDAGO_AGAIN) r = make_record(l) ? -1 : launch_now(l);
+    if (r == CUDAGO_AGAIN) r = make_record(l, NULL) ? -1 : launch_now(l);
     Py_XDECREF(l->held[0]);
     Py_XDECREF(l->held[1]);
     if (l->refs != few) free(l->refs);

@@ -83,6 +83,7 @@ typedef struct cudago_stream {
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
     int32_t listed;            /* in cudago_streams */
     uint32_t inside;           /* calls in the driver with it that released the GIL: no capture begins meanwhile */
+    void *recorded;            /* if C may record in the capture that was begun in it: what it has recorded; else NULL. Guarded by the GIL */
     int32_t abandoned;         /* its capture is nobody's any more and goes on: see cudago_raise_abandoned. Guarded by the GIL */
     int32_t unmarked;          /* it keeps something, and an event is to be recorded behind that without the GIL */
     _Atomic(cudago_batch *) kept; /* the open batch, or NULL: also while a thread adds to it */

@@ -327,3 +327,17 @@ def test_frees_deferred_by_a_capture_do_not_invalidate_the_next(device):
     for t in threads[2:]:
         t.join()
     assert failures == []
+
+
+def test_a_tensor_is_copied_to_and_from_bytes(device, stream):
+    """The order of the streams is the capture's affair, not that of an exchange."""
+    with device.allocate(4, stream=stream) as a, cu.zeros(4, "u1", stream=stream) as t:
+        with stream.capture() as graph:
+            a.fill(3, stream=stream)
+            t.copy_from(a, stream=stream)
+            a.fill(0, stream=stream)
+            t.copy_to(a, stream=stream)
+        with graph, graph.instantiate() as step:
+            assert [n.kind for n in graph.nodes] == ["memset", "memcpy", "memset", "memcpy"]
+            step.launch(stream)
+            assert a.view("u1").numpy(stream=stream).tolist() == [3] * 4

@@ -15,6 +15,7 @@ GIL_TAKERS = {
 LIBC = {"offsetof", "malloc", "calloc", "realloc", "free", "memcpy", "memset", "memmove", "memcmp"}
 LIBC |= {"snprintf"}
 LIBC |= {"atomic_load", "atomic_store", "atomic_exchange", "atomic_fetch_add", "atomic_fetch_sub"}
+LIBC |= {"atomic_compare_exchange_strong"}
 LIBC |= {"clock_gettime"}
 LIBC |= {
     "atomic_load_explicit",
@@ -190,6 +191,7 @@ WITH_GIL: dict[str, str] = {
     "kernel/launch.c:call_driver": ASKED,
     "kernel/copy.c:call_driver": ASKED,
     "graph/exec.c:call_driver": ASKED,
+    "graph/recorded.c:call_driver": "into a capture, where nothing is queued",
     "kernel/launch.c:order_theirs_away": "part of launch_away, which has released the GIL",
     "xla/run.c:launch_one": "of XLA's threads, which have no GIL",
     "stream/record.c:record_now": ALONE,

@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import _core
 
 if TYPE_CHECKING:
+    from .._memory.buffer import Buffer
     from ..typing import StreamLike
     from .tensor import Tensor
 
 
+def _own(memory: Any) -> Tensor | None:
+    """Return memory of ours without an exchange, which has to order streams that may capture."""
+    if isinstance(memory, _core.Tensor):
+        return cast("Tensor", memory)
+    if isinstance(memory, _core.Buffer):
+        return cast("Buffer", memory).view("uint8")
+    return None
+
+
 def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
-    if isinstance(src, _core.Tensor):
-        return cast("Tensor", src)
+    if (own := _own(src)) is not None:
+        return own
     if not hasattr(src, "__dlpack__"):
         import numpy as np
 
@@ -25,12 +35,13 @@ def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
 
 def as_tensor(memory: Any) -> Tensor:
     """Return a tensor over any memory that has a shape."""
-    return cast("Tensor", memory) if isinstance(memory, _core.Tensor) else _core.from_dlpack(memory)
+    own = _own(memory)
+    return _core.from_dlpack(memory) if own is None else own
 
 
 def as_target(dst: Any, stream: StreamLike) -> Tensor:
-    if isinstance(dst, _core.Tensor):
-        return cast("Tensor", dst)
+    if (own := _own(dst)) is not None:
+        return own
     if hasattr(dst, "__dlpack__"):
         return _core.from_dlpack(dst, stream=stream)
     import numpy as np

@@ -1,0 +1,90 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+/* Launches into an open capture that C records. As added.c does for graphs that are built node by node, C makes the
+ * driver's call and writes down what it has added, and Go reads that before it does anything else with the capture. */
+
+cudago_recorded *cudago_recorded_new(void) { return calloc(1, sizeof(cudago_recorded)); }
+QUIET void cudago_recorded_free(cudago_recorded *r) {
+    if (!r) return;
+    free(r->nodes.handles);
+    free(r->nodes.added);
+    free(r->nodes.uses);
+    free(r);
+}
+
+int cudago_recorded_stop(cudago_recorded *r) {
+    int32_t none = RECORDED_NOBODY;
+    return atomic_compare_exchange_strong(&r->turn, &none, RECORDED_GO);
+}
+void cudago_recorded_resume(cudago_recorded *r) {
+    cudago_nodes_taken(&r->nodes, NULL);
+    r->nodes.n = 0;
+    atomic_store(&r->turn, RECORDED_NOBODY);
+}
+
+static QUIET void over(cudago_recorded *r) { atomic_store(&r->turn, RECORDED_NOBODY); }
+
+/* With room for one more launch. */
+static QUIET int begin(cudago_recorded *r, int n_refs) {
+    int32_t none = RECORDED_NOBODY;
+    if (!atomic_compare_exchange_strong(&r->turn, &none, RECORDED_C)) return 0;
+    if (!cudago_nodes_reserve(&r->nodes, (size_t)n_refs)) return 1;
+    over(r);
+    return 0;
+}
+
+/* The node that the call before has added to the capture, or 0: a captured operation is all that the stream waits for. */
+static QUIET CUgraphNode added_to(uintptr_t stream) {
+    CUstreamCaptureStatus status = 0;
+    unsigned long long id = 0;
+    CUgraph graph = 0;
+    CUgraphNode room = 0, *nodes = &room; /* see cudagoRawStreamGetCaptureInfo */
+    CUgraphEdgeData *edges = NULL;
+    size_t n = 0;
+    if (cu.cuStreamGetCaptureInfo(stream, &status, &id, &graph, &nodes, &edges, &n)) return 0;
+    return n == 1 ? nodes[0] : 0;
+}
+
+QUIET PyObject *cudago_recorded_last(cudago_stream *s) {
+    cudago_recorded *r = s->recorded;
+    if (!r || !begin(r, 0)) return NULL;
+    PyObject *last = r->nodes.n_added ? NEW_REF(r->nodes.uses[r->nodes.n_uses - 1]) : NULL;
+    over(r);
+    return last;
+}
+
+/* The configuration in a launch's record, which keeps it. */
+static QUIET const ConfigObject *recorded_config(const cudago_packing *p) { return (const ConfigObject *)PyTuple_GetItem(p->record, 1); }
+
+/* Into the capture, so that it waits for no queue. */
+static QUIET int32_t call_driver(const cudago_stream *s, CUlaunchConfig *config, const cudago_packing *p, CUgraphNode *node) {
+    int pushed;
+    int32_t code = cudago_ctx_enter(s->ctx, &pushed);
+    if (!code) code = cu.cuLaunchKernelEx(config, p->k->f, (void **)p->params, NULL);
+    if (!code) *node = added_to(s->h);
+    cudago_ctx_leave(pushed);
+    return code;
+}
+
+static int refused(const cudago_packing *p, ConfigObject *c, cudago_ref *refs, int n, int32_t code) {
+    cudago_refs_drop(refs, n);
+    return cudago_launch_error(p->kernel, p->k, c, code);
+}
+
+QUIET int cudago_records_here(const cudago_stream *s, const ConfigObject *c, const cudago_ref *refs, int n) {
+    return s->recorded && !cudago_records_events(c) && !cudago_uses_capture(refs, n) && begin(s->recorded, n);
+}
+
+QUIET int cudago_record_launch(cudago_stream *s, CUlaunchConfig *config, ConfigObject *c, const cudago_packing *p, cudago_ref *refs,
+                               int n) {
+    cudago_recorded *r = s->recorded;
+    CUgraphNode node = 0;
+    int32_t code = call_driver(s, config, p, &node);
+    if (!code) cudago_nodes_note(&r->nodes, node, -1, p->k, recorded_config(p), refs, n);
+    over(r);
+    return code ? refused(p, c, refs, n, code) : 0;
+}
