@@ -20,7 +20,7 @@ var checkFailedText = resultText{"CUDAGO_CHECK_FAILED", "a check found a defect"
 //
 // Errors: an [*Error] with [ErrorNotSupported] if the driver cannot.
 func (d *Driver) checker(op string) (driver.Checker, error) {
-	if c := driver.CheckerOf(d.api); c != nil {
+	if c := d.checks; c != nil {
 		return c, nil
 	}
 	return nil, &Error{Op: op, Result: ErrorNotSupported, Detail: "the driver " + d.Name() + " has no checks"}
@@ -47,7 +47,7 @@ func (d *Driver) SetChecks(names string) (was string, err error) {
 
 // Checks returns the names of the checks that are on, separated by commas.
 func (d *Driver) Checks() string {
-	if c := driver.CheckerOf(d.api); c != nil {
+	if c := d.checks; c != nil {
 		return c.Checks()
 	}
 	return ""
@@ -55,7 +55,7 @@ func (d *Driver) Checks() string {
 
 // CheckNames returns the names of the checks that the driver has.
 func (d *Driver) CheckNames() []string {
-	if c := driver.CheckerOf(d.api); c != nil {
+	if c := d.checks; c != nil {
 		return c.CheckNames()
 	}
 	return nil
@@ -64,7 +64,7 @@ func (d *Driver) CheckNames() []string {
 // TakeReports returns the findings of checks since the last call, whether or
 // not a call has failed with them.
 func (d *Driver) TakeReports() []string {
-	if c := driver.CheckerOf(d.api); c != nil {
+	if c := d.checks; c != nil {
 		reports := c.TakeReports()
 		for i, report := range reports {
 			reports[i] = ReadableText(report)
@@ -78,7 +78,7 @@ func (d *Driver) TakeReports() []string {
 // launch of this OS thread, for the reports of checks. It does nothing on a
 // driver without checks.
 func (d *Driver) NoteSite(site string) {
-	if c := driver.CheckerOf(d.api); c != nil {
+	if c := d.checks; c != nil {
 		c.NoteSite(site)
 	}
 }
@@ -86,7 +86,7 @@ func (d *Driver) NoteSite(site string) {
 // HostAccess says that the host is about to use memory that the driver knows,
 // for checks.
 func (d *Driver) HostAccess(p uintptr, size uint64) {
-	if c := driver.CheckerOf(d.api); c != nil {
+	if c := d.checks; c != nil {
 		c.HostAccess(p, size)
 	}
 }
@@ -110,14 +110,14 @@ func (d *Driver) CancelKernels() error {
 // abandoned, KeepKernels must follow, which reports the stopped kernels as
 // findings.
 func (d *Device) CancelKernels() {
-	if c := driver.CheckerOf(d.drv.api); c != nil {
+	if c := d.drv.checks; c != nil {
 		c.CancelDevice(d.h)
 	}
 }
 
 // KeepKernels is documented at CancelKernels.
 func (d *Device) KeepKernels() {
-	if c := driver.CheckerOf(d.drv.api); c != nil {
+	if c := d.drv.checks; c != nil {
 		c.KeepDevice(d.h)
 	}
 }
@@ -127,7 +127,7 @@ func (d *Device) KeepKernels() {
 // second, and does nothing if no kernel is running, or if the driver cannot
 // stop one.
 func (d *Driver) InterruptKernels() []string {
-	c := driver.CheckerOf(d.api)
+	c := d.checks
 	if c == nil {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (d *Driver) InterruptKernels() []string {
 // that the nodes had when they were made. It does nothing if the driver makes
 // no reports.
 func (c *Context) NameNodes(nodes []NodeHandle, names []string) {
-	checker := driver.CheckerOf(c.drv.api)
+	checker := c.drv.checks
 	if checker == nil {
 		return
 	}

@@ -21,6 +21,7 @@ import (
 // Safe for concurrent use, but for Close.
 type Driver struct {
 	api     driver.API
+	checks  driver.Checker // nil if api has none
 	version int
 	notice  string
 	count   int
@@ -75,7 +76,9 @@ func newDriver(api driver.API) (*Driver, error) {
 	if err := check("cuDeviceGetCount", r); err != nil {
 		return nil, err
 	}
-	return &Driver{api: api, version: int(version), count: int(count), devices: make([]*Device, count)}, nil
+	return &Driver{
+		api: api, checks: driver.CheckerOf(api), version: int(version), count: int(count), devices: make([]*Device, count),
+	}, nil
 }
 
 // Name returns "nvidia" or "sim".

@@ -188,7 +188,7 @@ func (d *Device) failed(op string, r driver.CUresult) error {
 //
 // Preconditions: dev.making is held.
 func (c *Context) settle(stop <-chan struct{}) error {
-	if driver.CheckerOf(c.drv.api) != nil {
+	if c.drv.checks != nil {
 		return nil
 	}
 	if c.settling != nil { // of a stopped reset; work may have been queued since

@@ -71,6 +71,12 @@
 // reason, the operands are held until it can: too long is safe, too short is
 // not.
 //
+// A driver that looks for races takes each query that succeeds for a wait of the
+// program. So what the program has not asked for, which is the work of the reaper
+// and what launches and collections look after, queries aside: see
+// [Line.ProveAside]. Operands of work that the program has not waited for are
+// released a second after its end then, unless somebody waits for the reaper.
+//
 // # Captures
 //
 // An operation passed to [Capture.Record] becomes a node with a name and a

@@ -350,7 +350,7 @@ func pendingLines() []*Line {
 }
 
 // LookAll queries the marks of all lines, and has the reaper mark work that has
-// none. Unlike ProveAll it waits neither for a thread that is stuck in a launch
+// none. Unlike ProveAllAside it waits neither for a thread that is stuck in a launch
 // nor for a thread that waits for that one: a garbage collection may call it at
 // any time, while the launch waits for a Python callback.
 func LookAll() {
@@ -359,13 +359,17 @@ func LookAll() {
 	}
 }
 
-// ProveAll calls [Line.Prove] for every line with pending work: before a
-// garbage collection. In streams whose handles others have it records only if
-// the calling thread was the last to use them. It never blocks, so it may be
-// called with the GIL.
-func ProveAll() {
+// ProveAll calls [Line.Prove] for every line with pending work. In streams whose
+// handles others have it records only if the calling thread was the last to use
+// them. It never blocks, so it may be called with the GIL.
+func ProveAll() { proveAll((*cuda.Event).Query) }
+
+// ProveAllAside is ProveAll with [Line.ProveAside]: before a garbage collection.
+func ProveAllAside() { proveAll((*cuda.Event).QueryAside) }
+
+func proveAll(ask asker) {
 	thread := int64(syscall.Gettid())
 	for _, l := range pendingLines() {
-		l.prove(l.user.Load() == thread)
+		l.prove(l.user.Load() == thread, ask)
 	}
 }

@@ -278,11 +278,21 @@ func (l *Line) Waited(pos uint64) {
 // Prove queries the marks, and records another one if there is unmarked work
 // and recording is allowed. For any thread that uses the stream. Never creates
 // an event and never blocks: fine with the GIL.
-func (l *Line) Prove() { l.prove(true) }
+//
+// To a driver that looks for races this is a wait of the program: see
+// [Line.ProveAside].
+func (l *Line) Prove() { l.prove(true, (*cuda.Event).Query) }
+
+// ProveAside is Prove for what the program has not asked for: it may learn of
+// the end of work later, see [cuda.Event.QueryAside].
+func (l *Line) ProveAside() { l.prove(true, (*cuda.Event).QueryAside) }
+
+// asker is a way to query an event: as a wait of the program, or not.
+type asker func(*cuda.Event) (bool, error)
 
 // prove is Prove; unless user is set it records only if nobody else has the
 // handle.
-func (l *Line) prove(user bool) {
+func (l *Line) prove(user bool, ask asker) {
 	if !l.Pending(l.queued.Load()) {
 		return
 	}
@@ -290,7 +300,7 @@ func (l *Line) prove(user bool) {
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
 		defer l.unlock()
-		err = l.poll()
+		err = l.poll(ask)
 		if user || !l.shared && !l.exposed {
 			_, rerr := l.record((*cuda.Stream).RecordUncaptured)
 			err = errors.Join(err, rerr)
@@ -302,7 +312,7 @@ func (l *Line) prove(user bool) {
 	}
 }
 
-// look is Prove without a record, and without waiting for the lock: its holder
+// look is ProveAside without a record, and without waiting for the lock: its holder
 // is in the driver, and learns the same.
 func (l *Line) look() {
 	var err error
@@ -312,7 +322,7 @@ func (l *Line) look() {
 			return
 		}
 		defer l.unlock()
-		err = l.once(l.poll())
+		err = l.once(l.poll((*cuda.Event).QueryAside))
 		unmarked = !l.shared && !l.exposed && l.marked.Load() < l.queued.Load()
 	})
 	if err != nil {
@@ -345,7 +355,7 @@ func (l *Line) once(err error) error {
 // not an error here: it proves everything.
 //
 // Preconditions: relaxed capture mode; l.mu is held.
-func (l *Line) poll() error {
+func (l *Line) poll(ask asker) error {
 	l.takeLatest()
 	for {
 		pos, event, ended := l.next()
@@ -354,7 +364,7 @@ func (l *Line) poll() error {
 		}
 		if !ended {
 			var err error
-			if ended, err = event.Query(); err != nil {
+			if ended, err = ask(event); err != nil {
 				return l.refused(err, event)
 			}
 		}

@@ -89,7 +89,7 @@ func (l *Line) pollMarks() {
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
 		defer l.unlock()
-		err = l.once(l.poll())
+		err = l.once(l.poll((*cuda.Event).QueryAside))
 	})
 	if err != nil {
 		warn(err)

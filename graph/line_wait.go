@@ -197,12 +197,16 @@ var _ finalize.Item = (*lineItem)(nil)
 func (i *lineItem) Step() (done bool, err error) {
 	l := (*Line)(i)
 	err = l.replace()
+	ask := (*cuda.Event).QueryAside
+	if l.reaper.Hurried() {
+		ask = (*cuda.Event).Query
+	}
 	var ready []func()
 	var over bool
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
 		defer l.unlock()
-		err = l.once(errors.Join(err, l.poll(), l.recordAsReaper()))
+		err = l.once(errors.Join(err, l.poll(ask), l.recordAsReaper()))
 		l.ask.Lock()
 		defer l.ask.Unlock()
 		over = l.closing && !l.Pending(l.queued.Load())

@@ -22,6 +22,10 @@ var (
 // goroutine when something first has to be waited for.
 func Reaper() *finalize.Reaper { return defaultReaper() }
 
+// UseReaper makes r the default reaper, so that whoever waits for r waits for all
+// lines. It must come before everything else.
+func UseReaper(r *finalize.Reaper) { defaultReaper = func() *finalize.Reaper { return r } }
+
 // OnWarning sets the function that receives failures which no caller can. It
 // may run on any goroutine and must not call back into this package. Nil
 // discards them.

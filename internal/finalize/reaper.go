@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,6 +43,8 @@ type ReaperOptions struct {
 type Reaper struct {
 	options ReaperOptions
 	wake    chan struct{} // capacity 1: an item came, Flush waits, or Stop
+
+	hurries atomic.Int32 // how many Hurry are not over
 
 	mu      sync.Mutex
 	added   []Item        // guarded by mu; not yet seen by the goroutine
@@ -84,6 +87,17 @@ func (r *Reaper) Wake() {
 	}
 }
 
+// Hurry says that somebody waits for items, until over is called, once.
+func (r *Reaper) Hurry() (over func()) {
+	r.hurries.Add(1)
+	r.Wake()
+	return func() { r.hurries.Add(-1) }
+}
+
+// Hurried reports whether somebody waits, in Flush or after Hurry. What an item
+// could do now, it must not put off then.
+func (r *Reaper) Hurried() bool { return r.hurries.Load() > 0 }
+
 // Pending returns how many items are not done.
 func (r *Reaper) Pending() int {
 	r.mu.Lock()
@@ -104,7 +118,7 @@ func (r *Reaper) Flush(timeout time.Duration) bool {
 	}
 	idle := r.idle
 	r.mu.Unlock()
-	r.Wake()
+	defer r.Hurry()()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {

@@ -61,6 +61,24 @@ func TestReaperHasNoHeadOfLineBlocking(t *testing.T) {
 	require.True(t, r.Flush(patience))
 }
 
+// Items put nothing off while somebody waits for them.
+func TestFlushHurries(t *testing.T) {
+	r := NewReaper(ReaperOptions{})
+	defer r.Stop(patience)
+	r.Add(stepFunc(func() (bool, error) { return r.Hurried(), nil }))
+	require.False(t, r.Hurried())
+	require.True(t, r.Flush(patience))
+	stuck := make(chan struct{})
+	r.Add(stepFunc(func() (bool, error) { <-stuck; return true, nil }))
+	require.False(t, r.Flush(time.Millisecond))
+	require.False(t, r.Hurried(), "nobody waits any more")
+	over := r.Hurry()
+	require.True(t, r.Hurried())
+	over()
+	require.False(t, r.Hurried())
+	close(stuck)
+}
+
 func TestReaperReportsErrorsAndPanics(t *testing.T) {
 	reports := make(chan error, 4)
 	broken := errors.New("broken")

@@ -144,6 +144,7 @@ func cudagoFinalizerOver(id, on C.uint64_t) C.int {
 	if !stuck[on] {
 		limit = max(limit, glance)
 	}
+	defer border.Reaper.Hurry()()
 	start := time.Now()
 	defer func() { exitLeft -= time.Since(start) }()
 	select {

@@ -41,7 +41,7 @@ static QUIET uint64_t unmarked(const cudago_clock *c) {
 static QUIET int slow(cudago_stream *s) {
     static unsigned tick;
     cudagoLineProve(s->id);
-    if (unproven() >= HELD_MAX && (++tick & 15) == 1) cudagoProveAll();
+    if (unproven() >= HELD_MAX && (++tick & 15) == 1) cudagoProveAllAside();
     return unmarked(s->clock) <= MARK_EVERY && unproven() <= HELD_MAX;
 }
 
@@ -176,7 +176,7 @@ void cudago_prove_all(void) {
 static QUIET void prove_now(void) {
     if (!cudago_streams) return;
     if (cudago_callbacks_alive && (cudago_exclusive || cudago_queues_busy())) cudagoLookAll();
-    else cudagoProveAll();
+    else cudagoProveAllAside();
 }
 
 /* For gc.callbacks: before a collection, learn which launches have ended, so that the executables of a dead cycle count

@@ -47,8 +47,9 @@ func counter[T any](at *T) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Point
 
 var provenTotal = (*atomic.Int64)(unsafe.Pointer(C.cudago_proven_total_address()))
 
-// Executables are destroyed while no thread is in a launch without the GIL.
 func init() {
+	graph.UseReaper(border.Reaper) // also for lines that LineOf makes
+	// Executables are destroyed while no thread is in a launch without the GIL.
 	graph.DestroyApart(func(destroy func()) {
 		if C.cudago_apart_begin() != 0 {
 			defer C.cudago_apart_end()
@@ -79,11 +80,17 @@ func cudagoLineMarked(id C.uint64_t) (pos C.uint64_t) {
 	return pos
 }
 
+// cudagoLineProve is for launches, and the two below are for collections: the
+// program has not asked.
+//
 //export cudagoLineProve
-func cudagoLineProve(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Prove) }
+func cudagoLineProve(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).ProveAside) }
 
 //export cudagoLookAll
 func cudagoLookAll() { graph.LookAll() }
+
+//export cudagoProveAllAside
+func cudagoProveAllAside() { graph.ProveAllAside() }
 
 //export cudagoProveAll
 func cudagoProveAll() { graph.ProveAll() }
@@ -95,7 +102,7 @@ func cudagoProveAll() { graph.ProveAll() }
 func cudagoProveExposed() {
 	for _, id := range Lines.IDs() {
 		if l, err := Lines.Get(id); err == nil && l.block.clock.exposed != 0 {
-			l.Prove()
+			l.ProveAside()
 		}
 	}
 }

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import time
+import weakref
 
 import pytest
 
@@ -90,6 +93,80 @@ def test_the_host_has_seen_the_end_of_one(device, stream, correct, ints, how):
         assert re.search(r"kernel increment in stream \d+, launched at ", report)
         assert seen in report
         assert "nothing orders the two" in report
+
+
+class Lent:
+    """Memory as another library's object, which a launch keeps."""
+
+    def __init__(self, buffer):
+        self.__cuda_array_interface__ = {
+            "shape": (buffer.nbytes // 4,),
+            "typestr": "<i4",
+            "data": (buffer.handle, False),
+            "version": 3,
+        }
+
+
+def by_object(stream, config, increment, ints):
+    cu.launch(stream, config, increment, Lent(ints))
+
+
+def by_finalizer(stream, config, increment, ints):
+    cu.launch(stream, config, increment, ints)
+    cu.finalize(Lent(ints), len, "", stream=stream)  # dropped at once
+
+
+def by_graph(stream, config, increment, ints):
+    with cu.Graph() as graph:
+        graph.launch(config, increment, ints)
+        with graph.instantiate() as step:
+            step.launch(stream)
+
+
+def by_stream(stream, config, increment, ints):
+    with stream.device.create_stream() as closed:
+        cu.launch(closed, config, increment, ints)
+        stream.wait(closed.record())
+
+
+def by_collection(stream, config, increment, ints):
+    by_graph(stream, config, increment, ints)  # from now on, collections ask
+    gc.collect()
+
+
+@pytest.mark.parametrize("how", [by_object, by_finalizer, by_graph, by_stream, by_collection])
+def test_only_upkeep_has_seen_the_end_of_one(device, stream, correct, ints, how):
+    """It is looked at in the background, which is no wait of the program."""
+    config = cu.LaunchConfig(1, 32)
+    with (
+        device.create_stream() as other,
+        cu.PinnedMemoryResource() as resource,
+        resource.allocate(4) as flag,
+    ):
+        memoryview(flag).cast("B")[:] = bytes(4)
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+            how(stream, config, correct["increment"], ints)
+            cu.launch(stream, cu.LaunchConfig(1, 1), correct["set"], Lent(flag), 0, 1)
+            while not any(memoryview(flag)):  # which orders nothing
+                pass
+            time.sleep(0.1)  # the background looks each millisecond, unless it puts that off
+            gc.collect()
+            cu.launch(other, config, correct["increment"], ints)
+        assert "nothing orders the two" in str(e.value)
+
+
+def test_a_program_that_never_waits(stream, correct, ints):
+    """What its work has used is released, somewhat later."""
+    config = cu.LaunchConfig(1, 32)
+    with cu.sim.check("races"):
+        lent = Lent(ints)
+        gone = weakref.ref(lent)
+        cu.launch(stream, config, correct["increment"], lent)
+        del lent
+        until = time.monotonic() + 30
+        while gone() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not gone()
 
 
 def test_many_have_ended_while_a_stream_is_behind(device, stream, correct, ints):

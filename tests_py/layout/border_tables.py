@@ -44,7 +44,7 @@ OURS_QUIET = {
 
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
 GO_QUIET = {
-    "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
+    "cudagoLineProve", "cudagoProveAllAside", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoKeepWatch", "cudagoKeepEvent",
     "cudagoStreamRelease", "cudagoResourceRelease", "cudagoPoolRelease", "cudagoStreamsOpen",
     "cudagoDefaultStreamsForget", "cudagoStreamPriority",
@@ -91,6 +91,7 @@ WAITS = {
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",
+    "cudagoProveAllAside",
     "cudagoCaptureEnd", "cudagoKernelBlocks", "cudagoKernelClusters",
     "cudagoMemset", "cudagoGraphInstantiate",
     "cudagoStreamNew", "cudagoStreamWrap", "cudagoEventNew", "cudagoEventForGood",

@@ -31,6 +31,14 @@ type Checker interface {
 	// thread, for reports. Only an allocation, a free or a launch uses it. An
 	// empty site clears it.
 	NoteSite(site string)
+	// MayQuery reports whether a caller that the program knows nothing of may
+	// query an event. While races are looked for, a query that succeeds counts as
+	// a wait of the program: it would hide a race, or not, depending on what has
+	// run first. So MayQuery is true then only if the program has waited itself
+	// for what the event records, or if that ended a second ago: operands of a
+	// program that never waits must be released some time. It is also true if the
+	// query would fail.
+	MayQuery(e CUevent) bool
 	// HostAccess says that the host is about to use size bytes of memory that
 	// the driver knows, at a host or device address.
 	HostAccess(p uintptr, size uint64)

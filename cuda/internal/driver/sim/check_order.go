@@ -125,6 +125,16 @@ func (o *order) hostWaited(p point) (last uint32, allDone bool) {
 	return o.hostKnows(o.at(p))
 }
 
+// knows reports whether the host has waited for a point. What was queued before
+// the order was tracked counts as known, and so does what prune has forgotten.
+func (o *order) knows(p point) bool {
+	p = p.tl.standsFor(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.streams[p.tl]
+	return h == nil || p.seq <= o.host[p.tl] || p.seq < h.joins[0].seq
+}
+
 // hostKnows is hostWaited for all of a clock.
 //
 // Preconditions: o.mu must be locked.

@@ -70,6 +70,73 @@ func (s *orderedSession) hold(h driver.CUstream) (release func()) {
 // finish waits for a stream without telling the check.
 func (s *orderedSession) finish(h driver.CUstream) { s.streams.get(h).end().wait() }
 
+// Others may query what the program has waited for itself, and the rest a second
+// after its end.
+func TestMayQuery(t *testing.T) {
+	d := newOrderedSession(t)
+	s, other := d.openStream(), d.openStream()
+	h, r := d.CuEventCreate(driver.CU_EVENT_DISABLE_TIMING)
+	d.ok(r)
+	require.True(t, d.MayQuery(h), "never recorded")
+	record := func() {
+		d.fill(s, 0)
+		d.ok(d.CuEventRecord(h, s))
+	}
+
+	release := d.hold(s)
+	defer release()
+	record()
+	d.fill(other, 1)
+	d.ok(d.CuStreamSynchronize(other))
+	require.False(t, d.MayQuery(h), "it has not ended")
+	release()
+	d.finish(s)
+	require.False(t, d.MayQuery(h), "nobody has waited for it")
+	d.ok(d.CuStreamSynchronize(s))
+	require.True(t, d.MayQuery(h))
+	d.fill(s, 0)
+	require.True(t, d.MayQuery(h), "later work says nothing about it")
+
+	record()
+	d.finish(s)
+	require.False(t, d.MayQuery(h))
+	d.events.get(h).get().at.Add(-int64(upkeepPause))
+	require.True(t, d.MayQuery(h), "it ended long ago")
+
+	record()
+	d.finish(s)
+	require.False(t, d.MayQuery(h))
+	_, err := d.SetChecks("uninitialized")
+	require.NoError(t, err)
+	require.True(t, d.MayQuery(h))
+	_, err = d.SetChecks("races")
+	require.NoError(t, err)
+	require.True(t, d.MayQuery(h), "queued before the check began")
+
+	record()
+	d.finish(s)
+	require.False(t, d.MayQuery(h))
+	d.streams.get(s).ctx.fail(&failure{code: driver.CUDA_ERROR_ILLEGAL_ADDRESS})
+	require.True(t, d.MayQuery(h), "the query fails")
+	_ = d.CuEventDestroy(h)
+	require.True(t, d.MayQuery(h), "the query fails")
+}
+
+// What stands for others counts: they wait, and with them the program.
+func TestMayQueryThroughAnotherStream(t *testing.T) {
+	d := newOrderedSession(t)
+	s, after := d.openStream(), d.openStream()
+	h, r := d.CuEventCreate(driver.CU_EVENT_DISABLE_TIMING)
+	d.ok(r)
+	d.fill(s, 0)
+	d.ok(d.CuEventRecord(h, s))
+	d.ok(d.CuStreamWaitEvent(after, h, 0))
+	d.finish(after)
+	require.False(t, d.MayQuery(h))
+	d.ok(d.CuStreamSynchronize(after))
+	require.True(t, d.MayQuery(h))
+}
+
 // TestOrderIsPruned: the state does not grow with the number of streams ever created.
 func TestOrderIsPruned(t *testing.T) {
 	d := newOrderedSession(t)

@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/ptxvm/check"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
@@ -96,6 +98,26 @@ func (d *simulator) waitedForAll(c *context) {
 	if last, allDone := d.check.order.hostKnowsContext(c); allDone {
 		d.forgetTraces(last)
 	}
+}
+
+// upkeepPause is how long ago work must have ended that the program has not waited
+// for, until MayQuery lets others ask.
+const upkeepPause = time.Second
+
+// MayQuery is documented at driver.Checker.
+func (d *simulator) MayQuery(h driver.CUevent) bool {
+	if !d.check.ordering() {
+		return true
+	}
+	e := d.events.get(h)
+	if e == nil || e.shared != nil || e.ctx.result() != driver.CUDA_SUCCESS {
+		return true
+	}
+	rec := e.get()
+	if rec == nil || rec.tl == nil || d.check.order.knows(rec.point) {
+		return true // without a timeline: it was recorded in a capture
+	}
+	return rec.reached() && time.Since(started)-time.Duration(rec.at.Load()) > upkeepPause
 }
 
 // forgetTraces forgets who accessed memory, up to a task. Later tasks may be under
