@@ -134,7 +134,22 @@ def by_collection(stream, config, increment, ints):
     gc.collect()
 
 
-@pytest.mark.parametrize("how", [by_object, by_finalizer, by_graph, by_stream, by_collection])
+def by_memory(stream, config, increment, ints):
+    cu.launch(stream, config, increment, ints)
+    with cu.PinnedMemoryResource() as resource:
+        resource.allocate(64).close()  # the free waits for the device
+
+
+def by_code(stream, config, increment, ints):
+    cu.launch(stream, config, increment, ints)
+    cu.Program('extern "C" __global__ void gone() {}').compile()["gone"]  # dropped at once
+
+
+WAYS = [by_object, by_finalizer, by_graph, by_stream, by_collection, by_memory, by_code]
+BOUND_S = 1  # then the background asks
+
+
+@pytest.mark.parametrize("how", WAYS)
 def test_only_upkeep_has_seen_the_end_of_one(device, stream, correct, ints, how):
     """It is looked at in the background, which is no wait of the program."""
     config = cu.LaunchConfig(1, 32)
@@ -143,16 +158,22 @@ def test_only_upkeep_has_seen_the_end_of_one(device, stream, correct, ints, how)
         cu.PinnedMemoryResource() as resource,
         resource.allocate(4) as flag,
     ):
-        memoryview(flag).cast("B")[:] = bytes(4)
-        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
-            how(stream, config, correct["increment"], ints)
-            cu.launch(stream, cu.LaunchConfig(1, 1), correct["set"], Lent(flag), 0, 1)
-            while not any(memoryview(flag)):  # which orders nothing
-                pass
-            time.sleep(0.1)  # the background looks each millisecond, unless it puts that off
-            gc.collect()
-            cu.launch(other, config, correct["increment"], ints)
-        assert "nothing orders the two" in str(e.value)
+        for _ in range(10):
+            memoryview(flag).cast("B")[:] = bytes(4)
+            with cu.sim.check("races", raises=False) as found:
+                how(stream, config, correct["increment"], ints)
+                cu.launch(stream, cu.LaunchConfig(1, 1), correct["set"], Lent(flag), 0, 1)
+                while not any(memoryview(flag)):  # which orders nothing
+                    pass
+                began = time.monotonic()
+                time.sleep(0.1)  # the background looks each millisecond, unless it puts that off
+                gc.collect()
+                cu.launch(other, config, correct["increment"], ints)
+                was_late = time.monotonic() - began > 0.8 * BOUND_S
+            device.sync()
+            if found or not was_late:  # not on a machine that was too busy
+                break
+        assert any("nothing orders the two" in text for text in found)
 
 
 def test_a_program_that_never_waits(stream, correct, ints):

@@ -65,8 +65,16 @@ func (c *context) threadStream(tid int) *stream {
 	return s
 }
 
-// synchronize waits for all work that is queued now.
+// synchronize waits for all work that is queued now, as the host.
 func (c *context) synchronize() {
+	c.drain()
+	c.sim.waitedForAll(c)
+}
+
+// drain is synchronize for a call that has to wait before it can free something.
+// A program has not waited for the work: when it lets go of what is freed is its
+// own affair, and may be a collection's.
+func (c *context) drain() {
 	c.mu.Lock()
 	points := make([]point, 0, len(c.streams))
 	for s := range c.streams {
@@ -76,7 +84,6 @@ func (c *context) synchronize() {
 	for _, p := range points {
 		p.wait()
 	}
-	c.sim.waitedForAll(c)
 }
 
 // destroy ends the context: its work is dropped, its objects are destroyed.

@@ -186,7 +186,7 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if a.pool == nil {
-		a.ctx.synchronize()
+		a.ctx.drain()
 	}
 	d.release(a, "cuMemFree")
 	return a.ctx.result()
@@ -266,7 +266,7 @@ func (d *simulator) CuMemFreeHost(host uintptr) driver.CUresult {
 	if a == nil || a.kind != memPinned || a.pool != nil || !d.give(a, "cuMemFreeHost") {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
-	a.ctx.synchronize()
+	a.ctx.drain()
 	d.release(a, "cuMemFreeHost")
 	return a.ctx.result()
 }

@@ -162,7 +162,7 @@ func (d *simulator) CuModuleUnload(h driver.CUmodule) driver.CUresult {
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
 	d.functions.removeIf(func(f *function) bool { return f.module == m })
-	m.ctx.synchronize()
+	m.ctx.drain()
 	m.unload()
 	return m.ctx.result()
 }

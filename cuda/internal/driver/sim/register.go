@@ -80,7 +80,7 @@ func (d *simulator) CuMemHostUnregister(host uintptr) driver.CUresult {
 	if !d.give(a, "cuMemHostUnregister") {
 		return driver.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
 	}
-	a.ctx.synchronize()
+	a.ctx.drain()
 	d.release(a, "cuMemHostUnregister")
 	return a.ctx.result()
 }
