@@ -24,7 +24,7 @@ func TestAdoptedNodesAreLikeOthers(t *testing.T) {
 	s, k := newStream(t, ctx), newKernel(t, ctx)
 	b := buffers(t, ctx, 1, 8)
 	ops := tokens(4)
-	g := newTestGraph(t, ctx, Options{OnBundle: func(Retainer, bool) { t.Error("adopted operands are not reported") }})
+	g := newTestGraph(t, ctx, Options{OnBundle: func([]Operand, bool) { t.Error("adopted operands are not reported") }})
 	root, err := g.Empty(NodeOptions{})
 	require.NoError(t, err)
 	nodes := []*Node{root}

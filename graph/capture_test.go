@@ -217,7 +217,7 @@ func TestAbort(t *testing.T) {
 	ctx := open(t)
 	s := newStream(t, ctx)
 	k := tokens(1)
-	c := begin(t, s, Options{OnBundle: func(_ Retainer, held bool) { require.True(t, held, "nobody has the graph") }})
+	c := begin(t, s, Options{OnBundle: func(_ []Operand, held bool) { require.True(t, held, "nobody has the graph") }})
 	require.NoError(t, recordHost(c, s, "a", hostFunc(func() { t.Error("ran") }), operands(k...)))
 	require.False(t, c.IsEnded())
 	require.NoError(t, c.Abort())

@@ -22,7 +22,7 @@ type ExecOptions struct {
 	// OnBundle is as in [Options]. What an update has replaced is reported as
 	// removed at once, although a launch under way still keeps it alive: that
 	// hold is not the owner's.
-	OnBundle func(r Retainer, held bool)
+	OnBundle func(list []Operand, held bool)
 	// Uses returns the launches made by [Exec.Handle]: one Use for each stream,
 	// with the latest position. Close and updates call it, on their goroutine,
 	// without the lock of the executable's state; their caller keeps launches

@@ -16,16 +16,17 @@ import (
 // Options are how a [Graph] reports to its owner. The zero value reports
 // nothing.
 type Options struct {
-	// OnBundle receives each change of what the graph holds: a retainer that it
-	// has begun to hold, or one that it no longer does. A retainer that is
-	// reachable twice, through two embeddings of one graph, is reported twice.
+	// OnBundle receives each change of what the graph holds: the operands of a
+	// node that it has begun to hold, or that it no longer does, of which some may
+	// have no retainer. What is reachable twice, through two embeddings of one
+	// graph, is reported twice. The list must not be kept.
 	// Nothing is reported as removed from a captured graph that its owner never
 	// got: see [Capture.Abort].
 	//
 	// It runs within the call that makes the change, on that goroutine, with a
 	// lock of the graph held: it must not call back into this package, nor run
 	// foreign code, nor wait.
-	OnBundle func(r Retainer, held bool)
+	OnBundle func(list []Operand, held bool)
 	// Reaper frees memory that launches left allocated, once the graph and all
 	// holders of its memory are gone. Nil: the one that [Reaper] returns.
 	Reaper *finalize.Reaper
@@ -202,6 +203,9 @@ func (g *Graph) eachBundle(prefix string, visit func(path string, b *bundle)) {
 		if n.bundle != nil {
 			visit(prefix+n.name, n.bundle)
 		}
+		if n.child == nil && n.bodies == nil {
+			continue
+		}
 		n.eachInner(prefix, func(prefix string, inner *Graph) { inner.eachBundle(prefix, visit) })
 	}
 	for _, b := range g.loose {
@@ -227,7 +231,7 @@ func (g *Graph) eachLoose(prefix string, visit func(path string, b *bundle)) {
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) bundles() []*bundle {
-	var list []*bundle
+	list := make([]*bundle, 0, len(g.nodes)+len(g.loose))
 	g.eachBundle("", func(_ string, b *bundle) { list = append(list, b) })
 	return list
 }

@@ -21,7 +21,7 @@ func TestBusyWhileInstantiating(t *testing.T) {
 	require.True(t, g.Busy())
 	end()
 	told := 0
-	x := instantiate(t, g, ExecOptions{OnBundle: func(_ Retainer, held bool) {
+	x := instantiate(t, g, ExecOptions{OnBundle: func(_ []Operand, held bool) {
 		if held {
 			told++
 			require.True(t, g.Busy())

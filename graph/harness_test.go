@@ -225,12 +225,21 @@ type mirror struct {
 	n  map[Retainer]int
 }
 
-func (m *mirror) apply(r Retainer, held bool) {
+func (m *mirror) apply(list []Operand, held bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.n == nil {
 		m.n = make(map[Retainer]int)
 	}
+	for _, o := range list {
+		if o.Retainer != nil {
+			m.change(o.Retainer, held)
+		}
+	}
+}
+
+// Preconditions: m.mu is held.
+func (m *mirror) change(r Retainer, held bool) {
 	if held {
 		m.n[r]++
 		return

@@ -49,7 +49,7 @@ func TestLentNodes(t *testing.T) {
 	x.Retire(operands(ops[1]))
 	kept(t, ops[1])
 	second := cuda.MemcpyParams{Dst: b[1].Ptr(), Src: b[0].Ptr(), Size: 8}
-	told.apply(ops[2], true) // whoever returns it has shown it already
+	told.apply(operands(ops[2]), true) // whoever returns it has shown it already
 	node.Return(second, operands(ops[2]))
 	require.Equal(t, second, node.Params())
 	require.Equal(t, []string{"copy:op2"}, names(x.Retained()))

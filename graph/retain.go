@@ -170,7 +170,7 @@ func (g *Graph) keepLoose(b *bundle) error {
 }
 
 // A watcher is the OnBundle function of an owner, or nil.
-type watcher func(r Retainer, held bool)
+type watcher func(list []Operand, held bool)
 
 // notify reports a change of what an owner holds.
 //
@@ -189,13 +189,8 @@ func (w watcher) notify(add, remove []*bundle) {
 }
 
 func (w watcher) tell(b *bundle, held bool) {
-	if b == nil {
-		return
-	}
-	for _, o := range b.operands {
-		if o.Retainer != nil {
-			w(o.Retainer, held)
-		}
+	if b != nil {
+		w(b.operands, held)
 	}
 }
 

@@ -66,11 +66,17 @@ type change struct {
 // tell is graph's OnBundle. Any goroutine; a lock of package graph is held.
 // It skips what is not Python's, a loaded kernel: that is nothing to the
 // collector.
-func (h *holder) tell(r graph.Retainer, add bool) {
-	ref, ok := r.(*pyRef)
-	if !ok {
-		return
+func (h *holder) tell(list []graph.Operand, add bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range list {
+		if ref, ok := list[i].Retainer.(*pyRef); ok {
+			h.changes = append(h.changes, h.change(ref, add))
+		}
 	}
+}
+
+func (h *holder) change(ref *pyRef, add bool) change {
 	c := change{ref: ref, add: add}
 	if !add { // every release comes from Python, with the GIL
 		border.NeedsGIL()
@@ -81,9 +87,7 @@ func (h *holder) tell(r graph.Retainer, add bool) {
 			c.drop = more
 		}
 	}
-	h.mu.Lock()
-	h.changes = append(h.changes, c)
-	h.mu.Unlock()
+	return c
 }
 
 // apply brings the list up to date. It needs the GIL, and runs before the call
