@@ -267,6 +267,16 @@ func (x *Exec) Retainers() []Retainer {
 	return retainersOf(x.bundles())
 }
 
+// EachHeld visits what x holds now, as reported to OnBundle, with a lock of x
+// held: see there.
+func (x *Exec) EachHeld(visit func(list []Operand)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, b := range x.bundles() {
+		b.visit(visit)
+	}
+}
+
 // IsClosed reports whether Close was called.
 func (x *Exec) IsClosed() bool {
 	x.mu.Lock()

@@ -195,6 +195,14 @@ func (g *Graph) Retainers() []Retainer {
 	return retainersOf(g.bundles())
 }
 
+// EachHeld visits what g holds now, as reported to OnBundle, with a lock of g
+// held: see there.
+func (g *Graph) EachHeld(visit func(list []Operand)) {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	g.eachBundle("", func(_ string, b *bundle) { b.visit(visit) })
+}
+
 // eachBundle visits the bundles of g and of the graphs inside it.
 //
 // Preconditions: g.h.mu is held.

@@ -76,8 +76,12 @@ func (g *Graph) nameRest() {
 func (g *Graph) nameAll() {
 	nodes := g.all()
 	text, ends := make([]byte, 0, 16*len(nodes)), make([]int, len(nodes))
+	var prefix []byte
 	for i, n := range nodes {
-		text = strconv.AppendInt(appendPrefix(text, n.kind), int64(g.counts[n.kind]), 10)
+		if i == 0 || n.kind != nodes[i-1].kind {
+			prefix = appendPrefix(prefix[:0], n.kind)
+		}
+		text = strconv.AppendInt(append(text, prefix...), int64(g.counts[n.kind]), 10)
 		ends[i] = len(text)
 		g.counts[n.kind]++
 	}

@@ -194,6 +194,12 @@ func (w watcher) tell(b *bundle, held bool) {
 	}
 }
 
+func (b *bundle) visit(f func([]Operand)) {
+	if b != nil {
+		f(b.operands)
+	}
+}
+
 func retainersOf(bundles []*bundle) []Retainer {
 	var list []Retainer
 	for _, b := range bundles {

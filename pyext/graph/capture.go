@@ -115,7 +115,7 @@ func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
 	if err != nil {
 		return nil
 	}
-	return g.holder.open()
+	return g.holder.open(g.EachHeld)
 }
 
 // record makes a driver call on a stream that is capturing, and gives the

@@ -126,7 +126,7 @@ func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
 	if err != nil {
 		return nil
 	}
-	*held = x.holder.open()
+	*held = x.holder.open(x.EachHeld)
 	x.numberNodes(x.of)
 	x.of = nil
 	return x.block

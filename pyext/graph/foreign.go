@@ -39,7 +39,7 @@ func cudagoGraphWrap(ordinal C.int32_t, handle C.uint64_t, ref *C.cudago_ref, n 
 			return err
 		}
 		g.adopt(of)
-		*held = g.holder.open()
+		*held = g.holder.open(g.EachHeld)
 		id = C.uint64_t(graphs.Put(g))
 		return nil
 	})

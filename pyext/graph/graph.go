@@ -83,7 +83,7 @@ func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, nodes **C.cudago_no
 		if g.Graph, err = graph.New(c, graph.Options{OnBundle: g.holder.tell, Reaper: border.Reaper}); err != nil {
 			return err
 		}
-		*held, *nodes = g.holder.open(), g.openNodes()
+		*held, *nodes = g.holder.open(g.EachHeld), g.openNodes()
 		id = C.uint64_t(graphs.Put(g))
 		return nil
 	})
@@ -103,7 +103,7 @@ func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) 
 			return err
 		}
 		c.adopt(of)
-		*held = c.holder.open()
+		*held = c.holder.open(c.EachHeld)
 		clone = C.uint64_t(graphs.Put(c))
 		return nil
 	})

@@ -140,7 +140,8 @@ enum { RECORDED_NOBODY,
  * turn. C, which has the GIL, does not wait for Go, which need not. */
 typedef struct {
     _Atomic int32_t turn;
-    cudago_nodes nodes; /* handles are those of what is in added; 0: not known */
+    _Atomic(PyObject *) last; /* the latest record that is in nodes, or NULL; for who has the GIL */
+    cudago_nodes nodes;       /* handles are those of what is in added; 0: not known */
 } cudago_recorded;
 /* May C record a launch in the capture that was begun in s? Then it must, at once: it is C's turn. */
 QUIET int cudago_records_here(const cudago_stream *s, const ConfigObject *c, const cudago_ref *refs, int n);

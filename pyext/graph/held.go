@@ -50,10 +50,11 @@ func (r *pyRef) another() *pyRef {
 // Python wrapper shows to the collector.
 type holder struct {
 	launches bool           // immutable; true for an executable: what it releases may be in flight
-	list     *C.cudago_held // guarded by the GIL; nil before adoption and after end
+	list     *C.cudago_held // guarded by the GIL; nil before open and after end
 	applied  []change       // guarded by the GIL; empty, the room of the changes before
 
 	mu      sync.Mutex
+	isOpen  bool     // guarded by mu; before that nothing of what is reported counts
 	changes []change // guarded by mu; reported by package graph, not yet applied
 }
 
@@ -69,6 +70,9 @@ type change struct {
 func (h *holder) tell(list []graph.Operand, add bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.isOpen {
+		return
+	}
 	for i := range list {
 		if ref, ok := list[i].Retainer.(*pyRef); ok {
 			h.changes = append(h.changes, h.change(ref, add))
@@ -111,23 +115,17 @@ func (h *holder) enter(changes []change) {
 	var counted, dropped, hidden []C.uintptr_t
 	for _, c := range changes {
 		object := C.uintptr_t(c.ref.object)
-		switch {
-		case c.add:
-			if c.ref.visible++; c.ref.visible > 1 { // the first wrapper takes Go's own count
-				counted = append(counted, object)
-			}
-			h.show(object)
-		default:
-			hidden = append(hidden, object)
-			if c.drop {
-				dropped = append(dropped, object)
-			}
+		if c.add {
+			counted = h.add(c.ref, counted)
+			continue
+		}
+		hidden = append(hidden, object)
+		if c.drop {
+			dropped = append(dropped, object)
 		}
 	}
 	h.hide(hidden)
-	if len(counted) > 0 {
-		C.cudago_held_count(&counted[0], C.size_t(len(counted)))
-	}
+	count(counted)
 	if len(dropped) > 0 {
 		C.cudago_drop_references(&dropped[0], C.size_t(len(dropped)))
 	}
@@ -210,11 +208,43 @@ func released(list []graph.Retainer) {
 	}
 }
 
-func (h *holder) open() *C.cudago_held {
-	h.list = C.cudago_held_new()
-	h.apply()
-	h.applied = nil // there was a whole graph in it; from now on it is a node at a time
+// open makes the list of an owner that nobody else has yet; each visits what the
+// owner holds. It needs the GIL.
+func (h *holder) open(each func(visit func([]graph.Operand))) *C.cudago_held {
+	border.NeedsGIL()
+	if h.list = C.cudago_held_new(); h.list == nil {
+		return nil
+	}
+	h.mu.Lock()
+	h.isOpen = true
+	h.mu.Unlock()
+	var counted []C.uintptr_t
+	each(func(list []graph.Operand) {
+		for i := range list {
+			if ref, ok := list[i].Retainer.(*pyRef); ok {
+				counted = h.add(ref, counted)
+			}
+		}
+	})
+	count(counted)
 	return h.list
+}
+
+// add shows a reference. If the object needs one more count for that, it is
+// appended to counted.
+func (h *holder) add(ref *pyRef, counted []C.uintptr_t) []C.uintptr_t {
+	object := C.uintptr_t(ref.object)
+	if ref.visible++; ref.visible > 1 { // the first wrapper takes Go's own count
+		counted = append(counted, object)
+	}
+	h.show(object)
+	return counted
+}
+
+func count(objects []C.uintptr_t) {
+	if len(objects) > 0 {
+		C.cudago_held_count(&objects[0], C.size_t(len(objects)))
+	}
 }
 
 // end frees the list after the removal of everything in it was reported. The

@@ -18,7 +18,9 @@ QUIET void cudago_recorded_free(cudago_recorded *r) {
 
 int cudago_recorded_stop(cudago_recorded *r) {
     int32_t none = RECORDED_NOBODY;
-    return atomic_compare_exchange_strong(&r->turn, &none, RECORDED_GO);
+    if (!atomic_compare_exchange_strong(&r->turn, &none, RECORDED_GO)) return 0;
+    atomic_store(&r->last, NULL);
+    return 1;
 }
 void cudago_recorded_resume(cudago_recorded *r) {
     cudago_nodes_taken(&r->nodes, NULL);
@@ -26,7 +28,7 @@ void cudago_recorded_resume(cudago_recorded *r) {
     atomic_store(&r->turn, RECORDED_NOBODY);
 }
 
-static QUIET void over(cudago_recorded *r) { atomic_store(&r->turn, RECORDED_NOBODY); }
+static QUIET void over(cudago_recorded *r) { atomic_store_explicit(&r->turn, RECORDED_NOBODY, memory_order_release); }
 
 /* With room for one more launch. */
 static QUIET int begin(cudago_recorded *r, int n_refs) {
@@ -51,14 +53,17 @@ static QUIET CUgraphNode added_to(uintptr_t stream) {
 
 QUIET PyObject *cudago_recorded_last(cudago_stream *s) {
     cudago_recorded *r = s->recorded;
-    if (!r || !begin(r, 0)) return NULL;
-    PyObject *last = r->nodes.n_added ? NEW_REF(r->nodes.uses[r->nodes.n_uses - 1]) : NULL;
-    over(r);
-    return last;
+    PyObject *last = r ? atomic_load(&r->last) : NULL;
+    return last ? NEW_REF(last) : NULL; /* Go drops it with the GIL, and took it out before */
 }
 
 /* The configuration in a launch's record, which keeps it. */
 static QUIET const ConfigObject *recorded_config(const cudago_packing *p) { return (const ConfigObject *)PyTuple_GetItem(p->record, 1); }
+
+static QUIET void note(cudago_recorded *r, CUgraphNode node, const cudago_packing *p, const cudago_ref *refs, int n) {
+    cudago_nodes_note(&r->nodes, node, -1, p->k, recorded_config(p), refs, n);
+    atomic_store_explicit(&r->last, p->record, memory_order_release);
+}
 
 /* Into the capture, so that it waits for no queue. */
 static QUIET int32_t call_driver(const cudago_stream *s, CUlaunchConfig *config, const cudago_packing *p, CUgraphNode *node) {
@@ -84,7 +89,7 @@ QUIET int cudago_record_launch(cudago_stream *s, CUlaunchConfig *config, ConfigO
     cudago_recorded *r = s->recorded;
     CUgraphNode node = 0;
     int32_t code = call_driver(s, config, p, &node);
-    if (!code) cudago_nodes_note(&r->nodes, node, -1, p->k, recorded_config(p), refs, n);
+    if (!code) note(r, node, p, refs, n);
     over(r);
     return code ? refused(p, c, refs, n, code) : 0;
 }
