@@ -52,15 +52,15 @@ func (g *pyGraph) openNodes() *C.cudago_nodes {
 // are gone.
 const settleBatch = 256
 
-// readAdded returns the nodes that C has added since the last call, in batches.
-// visible is 1 if the collector sees already what they use.
-func readAdded(s *C.cudago_nodes, visible int) []graph.Added {
+// readAdded returns the nodes that C has added since the last call. Of a capture
+// the collector does not see yet what they use.
+func readAdded(s *C.cudago_nodes, captured bool) []graph.Added {
 	added, uses := unsafe.Slice(s.added, int(s.n_added)), unsafe.Slice(s.uses, int(s.n_uses))
 	handles := unsafe.Slice(s.handles, int(s.n))[int(s.n-s.n_added):]
 	list := make([]graph.Added, len(added))
 	for at := 0; at < len(added); at += settleBatch {
 		end := min(at+settleBatch, len(added))
-		uses = readBatch(list[at:end], added[at:end], handles[at:end], uses, visible)
+		uses = readBatch(list[at:end], added[at:end], handles[at:end], uses, captured)
 	}
 	return list
 }
@@ -71,7 +71,7 @@ func (g *pyGraph) settle() {
 	if s == nil || s.n_added == 0 {
 		return
 	}
-	for batch := range slices.Chunk(readAdded(s, 1), settleBatch) {
+	for batch := range slices.Chunk(readAdded(s, false), settleBatch) {
 		g.nodes = g.Adopt(g.nodes, batch)
 	}
 	C.cudago_nodes_taken(s, g.holder.list)
@@ -79,7 +79,11 @@ func (g *pyGraph) settle() {
 
 // readBatch reads nodes whose operands come first in uses, and returns the rest
 // of those.
-func readBatch(list []graph.Added, batch []C.cudago_added, handles []C.uintptr_t, uses []*C.PyObject, visible int) []*C.PyObject {
+func readBatch(list []graph.Added, batch []C.cudago_added, handles []C.uintptr_t, uses []*C.PyObject, captured bool) []*C.PyObject {
+	visible := 1
+	if captured {
+		visible = 0
+	}
 	count := 0
 	for i := range batch {
 		count += int(batch[i].n_uses)
@@ -94,7 +98,7 @@ func readBatch(list []graph.Added, batch []C.cudago_added, handles []C.uintptr_t
 		list[i] = graph.Added{Handle: cuda.NodeHandle(handles[i]), After: int(batch[i].after), Operands: held[:n:n], Site: uint32(batch[i].site)}
 		switch a := &batch[i]; {
 		case a.config == nil:
-			describeCopy(&list[i], uses[:n])
+			describeCopy(&list[i], uses[:n], captured)
 		case i > 0 && a.config == batch[i-1].config && a.k == batch[i-1].k:
 			describeKernel(&list[i], uses[:n], list[i-1].Params)
 		default:
@@ -129,8 +133,9 @@ func paramsOf(a *C.cudago_added) any {
 	return p
 }
 
-// describeCopy says what a copy uses: its source and its destination.
-func describeCopy(n *graph.Added, uses []*C.PyObject) {
+// describeCopy says what a copy uses: its source and its destination. A captured
+// one has unified addresses.
+func describeCopy(n *graph.Added, uses []*C.PyObject, captured bool) {
 	n.Kind = cuda.MemcpyNode
 	for i, use := range uses {
 		o := &n.Operands[i]
@@ -138,7 +143,7 @@ func describeCopy(n *graph.Added, uses []*C.PyObject) {
 	}
 	src, dst := operandOf(uses[0]), operandOf(uses[1])
 	n.Params = cuda.MemcpyParams{
-		Dst: uint64(dst.address), Src: uint64(src.address), DstHost: dst.host != 0, SrcHost: src.host != 0, Size: uint64(dst.nbytes),
+		Dst: uint64(dst.address), Src: uint64(src.address), DstHost: dst.host != 0 && !captured, SrcHost: src.host != 0 && !captured, Size: uint64(dst.nbytes),
 	}
 }
 

@@ -45,6 +45,7 @@ static QUIET int capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObj
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
     cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
+    if (size && cudago_records_here(s, refs, 2)) return cudago_record_memcpy(s, dst->address, src->address, size, refs);
     cudagoCaptureMemcpy(s->id, dst->address, src->address, size, refs, 2, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
@@ -86,7 +87,7 @@ static QUIET int capture_launch(cudago_stream *s, CUlaunchConfig *config, Config
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     cudago_status st = {0};
     int n = cudago_refs_of(p, refs);
-    if (cudago_records_here(s, c, refs, n)) return cudago_record_launch(s, config, c, p, refs, n);
+    if (!cudago_records_events(c) && cudago_records_here(s, refs, n)) return cudago_record_launch(s, config, c, p, refs, n);
     cudago_shape shape = cudago_shape_of(c);
     EventObject *events[2] = {c->programmatic_event, c->launch_completion_event};
     uint64_t ids[2];

@@ -143,9 +143,10 @@ typedef struct {
     _Atomic(PyObject *) last; /* the latest record that is in nodes, or NULL; for who has the GIL */
     cudago_nodes nodes;       /* handles are those of what is in added; 0: not known */
 } cudago_recorded;
-/* May C record a launch in the capture that was begun in s? Then it must, at once: it is C's turn. */
-QUIET int cudago_records_here(const cudago_stream *s, const ConfigObject *c, const cudago_ref *refs, int n);
-/* Takes over refs. -1 with an exception. */
+/* May C record what has n refs in the capture that was begun in s? Then it must, at once: it is C's turn. */
+QUIET int cudago_records_here(const cudago_stream *s, const cudago_ref *refs, int n);
+/* These take over refs, of a copy those of its source and its destination. -1 with an exception. */
+QUIET int cudago_record_memcpy(cudago_stream *s, uint64_t dst, uint64_t src, uint64_t size, cudago_ref *refs);
 QUIET int cudago_record_launch(cudago_stream *s, CUlaunchConfig *config, ConfigObject *c, const cudago_packing *p, cudago_ref *refs, int n);
 QUIET PyObject *cudago_recorded_last(cudago_stream *s); /* see cudago_recorder */
 /* For Go. */

@@ -4,7 +4,7 @@
 
 #include "graph.h"
 
-/* Launches into an open capture that C records. As added.c does for graphs that are built node by node, C makes the
+/* Launches and copies into an open capture that C records. As added.c does for graphs that are built node by node, C makes the
  * driver's call and writes down what it has added, and Go reads that before it does anything else with the capture. */
 
 cudago_recorded *cudago_recorded_new(void) { return calloc(1, sizeof(cudago_recorded)); }
@@ -57,16 +57,18 @@ QUIET PyObject *cudago_recorded_last(cudago_stream *s) {
     return last ? NEW_REF(last) : NULL; /* Go drops it with the GIL, and took it out before */
 }
 
-/* The configuration in a launch's record, which keeps it. */
-static QUIET const ConfigObject *recorded_config(const cudago_packing *p) { return (const ConfigObject *)PyTuple_GetItem(p->record, 1); }
+QUIET int cudago_records_here(const cudago_stream *s, const cudago_ref *refs, int n) {
+    return s->recorded && !cudago_uses_capture(refs, n) && begin(s->recorded, n);
+}
 
-static QUIET void note(cudago_recorded *r, CUgraphNode node, const cudago_packing *p, const cudago_ref *refs, int n) {
-    cudago_nodes_note(&r->nodes, node, -1, p->k, recorded_config(p), refs, n);
+/* A launch: its record keeps the configuration. */
+static QUIET void note_launch(cudago_recorded *r, CUgraphNode node, const cudago_packing *p, const cudago_ref *refs, int n) {
+    cudago_nodes_note(&r->nodes, node, -1, p->k, (const ConfigObject *)PyTuple_GetItem(p->record, 1), refs, n);
     atomic_store_explicit(&r->last, p->record, memory_order_release);
 }
 
 /* Into the capture, so that it waits for no queue. */
-static QUIET int32_t call_driver(const cudago_stream *s, CUlaunchConfig *config, const cudago_packing *p, CUgraphNode *node) {
+static QUIET int32_t call_launch(const cudago_stream *s, CUlaunchConfig *config, const cudago_packing *p, CUgraphNode *node) {
     int pushed;
     int32_t code = cudago_ctx_enter(s->ctx, &pushed);
     if (!code) code = cu.cuLaunchKernelEx(config, p->k->f, (void **)p->params, NULL);
@@ -75,21 +77,44 @@ static QUIET int32_t call_driver(const cudago_stream *s, CUlaunchConfig *config,
     return code;
 }
 
-static int refused(const cudago_packing *p, ConfigObject *c, cudago_ref *refs, int n, int32_t code) {
+static int launch_refused(const cudago_packing *p, ConfigObject *c, cudago_ref *refs, int n, int32_t code) {
     cudago_refs_drop(refs, n);
     return cudago_launch_error(p->kernel, p->k, c, code);
-}
-
-QUIET int cudago_records_here(const cudago_stream *s, const ConfigObject *c, const cudago_ref *refs, int n) {
-    return s->recorded && !cudago_records_events(c) && !cudago_uses_capture(refs, n) && begin(s->recorded, n);
 }
 
 QUIET int cudago_record_launch(cudago_stream *s, CUlaunchConfig *config, ConfigObject *c, const cudago_packing *p, cudago_ref *refs,
                                int n) {
     cudago_recorded *r = s->recorded;
     CUgraphNode node = 0;
-    int32_t code = call_driver(s, config, p, &node);
-    if (!code) note(r, node, p, refs, n);
+    int32_t code = call_launch(s, config, p, &node);
+    if (!code) note_launch(r, node, p, refs, n);
     over(r);
-    return code ? refused(p, c, refs, n, code) : 0;
+    return code ? launch_refused(p, c, refs, n, code) : 0;
+}
+
+static QUIET int32_t call_copy(const cudago_stream *s, uint64_t dst, uint64_t src, uint64_t size, CUgraphNode *node) {
+    int pushed;
+    int32_t code = cudago_ctx_enter(s->ctx, &pushed);
+    if (!code) code = cu.cuMemcpyAsync(dst, src, size, s->h);
+    if (!code) *node = added_to(s->h);
+    cudago_ctx_leave(pushed);
+    return code;
+}
+
+static int copy_refused(const cudago_stream *s, uint64_t size, cudago_ref *refs, int32_t code) {
+    char text[32];
+    cudago_status st = {0};
+    cudago_refs_drop(refs, 2);
+    snprintf(text, sizeof text, "%llu bytes", (unsigned long long)size);
+    cudagoDetailError("cuMemcpyAsync", code, s->device, text, &st);
+    return cudago_raise(&st);
+}
+
+QUIET int cudago_record_memcpy(cudago_stream *s, uint64_t dst, uint64_t src, uint64_t size, cudago_ref *refs) {
+    cudago_recorded *r = s->recorded;
+    CUgraphNode node = 0;
+    int32_t code = call_copy(s, dst, src, size, &node);
+    if (!code) cudago_nodes_note(&r->nodes, node, -1, NULL, NULL, refs, 2);
+    over(r);
+    return code ? copy_refused(s, size, refs, code) : 0;
 }

@@ -24,7 +24,7 @@ func (r *recorder) Stop() []graph.Added {
 	for nap := time.Microsecond; C.cudago_recorded_stop((*C.cudago_recorded)(r)) == 0; nap = min(2*nap, time.Millisecond) {
 		time.Sleep(nap)
 	}
-	return readAdded(&r.nodes, 0)
+	return readAdded(&r.nodes, true)
 }
 
 // Resume implements [graph.Recorder].

@@ -185,6 +185,7 @@ READERS: dict[str, str] = {
 LOOKS: dict[str, str] = {}
 
 ASKED = "with the GIL only if cudago_keeps_gil allows it, which no callback does"
+CAPTURED = "into a capture, where nothing is queued"
 ALONE = "only while no callback is alive"
 
 # file:function that makes a call that waits, but not always without the GIL.
@@ -192,7 +193,8 @@ WITH_GIL: dict[str, str] = {
     "kernel/launch.c:call_driver": ASKED,
     "kernel/copy.c:call_driver": ASKED,
     "graph/exec.c:call_driver": ASKED,
-    "graph/recorded.c:call_driver": "into a capture, where nothing is queued",
+    "graph/recorded.c:call_launch": CAPTURED,
+    "graph/recorded.c:call_copy": CAPTURED,
     "kernel/launch.c:order_theirs_away": "part of launch_away, which has released the GIL",
     "xla/run.c:launch_one": "of XLA's threads, which have no GIL",
     "stream/record.c:record_now": ALONE,
