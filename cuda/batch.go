@@ -12,12 +12,18 @@ import (
 )
 
 // A BatchCopy is one copy of [MemcpyBatch].
-type BatchCopy struct{ Dst, Src, Size uint64 }
+type BatchCopy struct {
+	Dst, Src, Size uint64
+	// To and From are contexts of the devices whose memory Dst and Src are, if they
+	// need no access to each other's: see [MemcpyPeer]. Otherwise nil.
+	To, From *Context
+}
 
 // MemcpyBatch makes copies that are independent of each other, in any order. It
 // calls cuMemcpyBatchAsync; or cuMemcpyAsync for each copy, in their order, where
 // the driver has no batches (before CUDA 13.0), s is the legacy default stream or
-// capturing, or single is true, which it has to be if a side is pageable.
+// capturing, or single is true, which it has to be if a side is pageable. Before
+// that it calls cuMemcpyPeerAsync for those that have contexts.
 //
 // Stream-ordered on s; returns before completion unless a side is pageable.
 // Captured as a memcpy node for each copy. The caller must keep all memory alive
@@ -31,6 +37,15 @@ func MemcpyBatch(copies []BatchCopy, single bool, s *Stream) error {
 		return err
 	}
 	copies = slices.DeleteFunc(slices.Clone(copies), func(c BatchCopy) bool { return c.Size == 0 })
+	for _, c := range copies {
+		if c.To == nil {
+			continue
+		}
+		if err := MemcpyPeer(c.Dst, c.To, c.Src, c.From, c.Size, s); err != nil {
+			return err
+		}
+	}
+	copies = slices.DeleteFunc(copies, func(c BatchCopy) bool { return c.To != nil })
 	if len(copies) == 0 {
 		return s.check()
 	}

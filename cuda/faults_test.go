@@ -94,7 +94,7 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"copy between devices": done(func() error { return MemcpyPeer(buf.Ptr(), c, buf.Ptr(), c, 8, s) }),
 		"copy batch": done(func() error {
 			p := buf.Ptr()
-			return MemcpyBatch([]BatchCopy{{p, p + 4, 2}, {p + 2, p + 6, 2}}, false, s)
+			return MemcpyBatch(batchOf([3]uint64{p, p + 4, 2}, [3]uint64{p + 2, p + 6, 2}), false, s)
 		}),
 		"prefetch batch": done(func() error {
 			p := managed.Ptr()

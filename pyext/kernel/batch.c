@@ -62,14 +62,26 @@ static int batch_prepare(batch *b) {
     return s ? cudago_wait_stream(s) : -1;
 }
 
-static QUIET int pair_now(const pair *p, Py_ssize_t i, int32_t device) {
-    OperandObject *dst = p->sides[0], *src = p->sides[1];
-    if (cudago_operand_now(dst) || cudago_operand_now(src)) return -1;
-    if (cudago_stream_reaches(dst->cell, dst->device, device, "dst") || cudago_stream_reaches(src->cell, src->device, device, "src")) return -1;
+static QUIET int sizes_now(const pair *p, Py_ssize_t i) {
+    const OperandObject *dst = p->sides[0], *src = p->sides[1];
     if (dst->nbytes == src->nbytes) return 0;
     PyErr_Format(PyExc_ValueError, "copy %zd: src has %llu bytes, dst %llu: a copy needs the same size on both sides", i,
                  (unsigned long long)src->nbytes, (unsigned long long)dst->nbytes);
     return -1;
+}
+
+/* Between memory of devices, one of which is not the stream's? */
+static QUIET int goes_across(const pair *p, int32_t device) {
+    int32_t to = p->sides[0]->device, from = p->sides[1]->device;
+    return to >= 0 && from >= 0 && (to != device || from != device);
+}
+
+static QUIET int pair_now(const pair *p, Py_ssize_t i, int32_t device, int capturing) {
+    OperandObject *dst = p->sides[0], *src = p->sides[1];
+    if (cudago_operand_now(dst) || cudago_operand_now(src)) return -1;
+    if (!capturing && goes_across(p, device)) return sizes_now(p, i);
+    if (cudago_stream_reaches(dst->cell, dst->device, device, "dst") || cudago_stream_reaches(src->cell, src->device, device, "src")) return -1;
+    return sizes_now(p, i);
 }
 
 static QUIET void note(const batch *b, cudago_stream *s, Py_ssize_t sides, uint64_t position) {
@@ -118,7 +130,7 @@ static int batch_away(const batch *b, cudago_stream *s) {
 /* Looks again before each, because recording one may let others run. */
 static QUIET int record_now(const batch *b, Py_ssize_t i) {
     cudago_stream *s = cudago_stream_now(b->stream);
-    if (!s || pair_now(&b->pairs[i], i, s->device)) return -1;
+    if (!s || pair_now(&b->pairs[i], i, s->device, 1)) return -1;
     OperandObject *dst = b->pairs[i].sides[0];
     int capturing = cudago_capturing(s);
     if (capturing > 0) return dst->nbytes ? cudago_record.memcpy(s, dst, b->pairs[i].sides[1], dst->nbytes) : 0;
@@ -136,13 +148,15 @@ static int batch_record(const batch *b) {
 static QUIET int batch_now(const batch *b) {
     cudago_stream *s = cudago_stream_now(b->stream);
     if (!s) return -1;
-    for (Py_ssize_t i = 0; i < b->n; i++) {
-        if (pair_now(&b->pairs[i], i, s->device)) return -1;
-        OperandObject *dst = b->pairs[i].sides[0], *src = b->pairs[i].sides[1];
-        b->copies[i] = (cudago_copy){dst->address, src->address, dst->nbytes};
-    }
     int capturing = cudago_capturing(s);
-    if (capturing) return capturing < 0 ? -1 : CUDAGO_AGAIN;
+    if (capturing < 0) return -1;
+    for (Py_ssize_t i = 0; i < b->n; i++) {
+        const pair *p = &b->pairs[i];
+        if (pair_now(p, i, s->device, capturing)) return -1;
+        OperandObject *dst = p->sides[0], *src = p->sides[1];
+        b->copies[i] = (cudago_copy){dst->address, src->address, dst->nbytes, goes_across(p, s->device), dst->device, src->device};
+    }
+    if (capturing) return CUDAGO_AGAIN;
     for (Py_ssize_t i = 0; i < 2 * b->n; i++) {
         cudago_cell *cell = b->pairs[i / 2].sides[i % 2]->cell;
         if (cell && cudago_cell_reserve(cell, s)) return note(b, s, i, 0), -1;

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
-
+	"github.com/cudago/cudago/pyext/border"
 	"github.com/cudago/cudago/pyext/stream"
 )
 
@@ -30,6 +30,15 @@ func cudagoMemcpyBatch(on C.uint64_t, copies *C.cudago_copy, n C.int64_t, pageab
 		list := make([]cuda.BatchCopy, n)
 		for i, c := range unsafe.Slice(copies, int(n)) {
 			list[i] = cuda.BatchCopy{Dst: uint64(c.dst), Src: uint64(c.src), Size: uint64(c.size)}
+			if c.across == 0 {
+				continue
+			}
+			if list[i].To, err = border.ContextOf(int(c.to)); err != nil {
+				return err
+			}
+			if list[i].From, err = border.ContextOf(int(c.from)); err != nil {
+				return err
+			}
 		}
 		return cuda.MemcpyBatch(list, pageable != 0, s)
 	})

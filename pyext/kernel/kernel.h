@@ -295,6 +295,8 @@ QUIET int cudago_box_fits(const cudago_box *box, const OperandObject *dst, const
 /* batch.c: one of several copies. */
 typedef struct {
     uint64_t dst, src, size;
+    int32_t across;   /* between memory of devices, one of which is not the stream's: they need no access */
+    int32_t to, from; /* these devices */
 } cudago_copy;
 
 /* memop.c: a write of a value, or a wait for one. */

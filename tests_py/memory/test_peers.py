@@ -268,6 +268,16 @@ SCRIPTS = {
         u.copy_from(t, stream=sb)
         u[1:3].copy_from(t[:2], stream=sb)
         assert (u.numpy(stream=sb) == 5).all()
+        host = cu.pin(bytearray(64))
+        x.fill(6, stream=sa), y.fill(7, stream=sb)
+        sa.wait(sb.record())
+        cu.copy_batch([(host, x), (z, y), (x[:0], y[:0])], stream=sa)
+        sb.wait(sa.record())
+        assert numbers(z) == [0x07070707] * 16
+        assert set(bytes(host)) == {6}
+        refused(ValueError, "overlap", lambda: cu.copy_batch([(x, y), (z, x)], stream=sa))
+        refused(ValueError, "copy 1: src has 8 bytes, dst 4",
+                lambda: cu.copy_batch([(x, y), (z[:4], x[:8])], stream=sa))
         for i in range(50):  # the source is freed behind the copy, on the other device
             source = a.allocate(1 << 16, stream=sa)
             source.fill(i, stream=sa)

@@ -56,12 +56,13 @@ def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None
     memcpy node for each copy, in their order.
 
     One driver call needs CUDA 13.0 or newer, memory of devices or pinned memory, and a stream other
-    than the legacy default stream; otherwise each copy is a call. With pageable memory it blocks
-    until `stream` has come to the copies, as `Buffer.copy_from` does.
+    than the legacy default stream; otherwise each copy is a call. So is a copy between memory of
+    devices, one of which is not that of `stream`, which needs no access. With pageable memory it
+    blocks until `stream` has come to the copies, as `Buffer.copy_from` does.
 
     References
     ----------
-    ``cuMemcpyBatchAsync``, ``cuMemcpyAsync``
+    ``cuMemcpyBatchAsync``, ``cuMemcpyAsync``, ``cuMemcpyPeerAsync``
 
     Examples
     --------
