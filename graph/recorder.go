@@ -36,11 +36,7 @@ func (c *Capture) RecordBy(r Recorder) {
 func (c *Capture) lock() {
 	c.mu.Lock()
 	if !c.ended && c.recorder != nil {
-		if list := c.recorder.Stop(); len(c.added) == 0 {
-			c.added = list
-		} else {
-			c.added = append(c.added, list...)
-		}
+		c.added = append(c.added, c.recorder.Stop()...)
 	}
 }
 

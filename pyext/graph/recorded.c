@@ -30,7 +30,7 @@ void cudago_recorded_resume(cudago_recorded *r) {
 
 static QUIET void over(cudago_recorded *r) { atomic_store_explicit(&r->turn, RECORDED_NOBODY, memory_order_release); }
 
-/* With room for one more launch. */
+/* Takes C's turn, with room for one more call; 0: it is Go's. */
 static QUIET int begin(cudago_recorded *r, int n_refs) {
     int32_t none = RECORDED_NOBODY;
     if (!atomic_compare_exchange_strong(&r->turn, &none, RECORDED_C)) return 0;

@@ -232,3 +232,114 @@ def test_a_thread_launches_while_another_ends_the_capture(device, stream, kernel
             assert len(graph.nodes) >= 20
             step.launch(stream)
             assert x.numpy(stream=stream).tolist() == [len(made)] * N
+
+
+class Acts:
+    """A number whose conversion does something else first."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __index__(self):
+        self.act()
+        return 5
+
+
+def test_an_argument_that_launches_into_the_capture(stream, kernels, x):
+    def inner():
+        cu.launch(stream, CONFIG, kernels["times"], x, 2, N)
+
+    with stream.capture() as graph:
+        cu.launch(stream, CONFIG, kernels["add"], x, 1, N)
+        cu.launch(stream, CONFIG, kernels["add"], x, Acts(inner), N)
+    with graph, graph.instantiate() as step:
+        step.launch(stream)
+        assert x.numpy(stream=stream).tolist() == [7] * N
+
+
+@pytest.mark.parametrize("next_one", [False, True])
+def test_an_argument_that_ends_the_capture(stream, kernels, x, next_one):
+    """The launch goes into what captures then, or runs."""
+    capture, following = stream.capture(), stream.capture()
+    graph = capture.__enter__()
+    later = []
+
+    def ends():
+        capture.__exit__(None, None, None)
+        if next_one:
+            later.append(following.__enter__())
+
+    cu.launch(stream, CONFIG, kernels["add"], x, 1, N)
+    cu.launch(stream, CONFIG, kernels["add"], x, Acts(ends), N)
+    if next_one:
+        following.__exit__(None, None, None)
+        with later[0], later[0].instantiate() as step:
+            step.launch(stream)
+    with graph, graph.instantiate() as step:
+        assert len(graph.nodes) == 1
+        assert x.numpy(stream=stream).tolist() == [5] * N
+        step.launch(stream)
+        assert x.numpy(stream=stream).tolist() == [6] * N
+
+
+REFUSED = """
+import gc
+import weakref
+import cudago as cu
+from cudago import _core
+from cudago.testing import settle
+
+source = 'extern "C" __global__ void set(int* x, int n) { x[0] = n; }'
+code = cu.Program(source).compile()["set"]
+device = cu.Device()
+stream, other = device.create_stream(), device.create_stream()
+one = cu.LaunchConfig(1, 1)
+x, y, z = (device.allocate(4, stream=other) for _ in "xyz")
+other.sync()
+gone = [weakref.ref(y), weakref.ref(z)]
+with stream.capture() as graph:
+    cu.launch(stream, one, code, x, 1)
+    for call, work in {
+        "cuLaunchKernelEx": lambda: cu.launch(stream, one, code, y, 2),
+        "cuMemcpyAsync": lambda: y.copy_from(x, stream=stream),
+    }.items():
+        _core._fail_next(call, 1, 999)
+        try:
+            work()
+        except cu.CUDAError as e:
+            print(e.operation, e.code)
+    del y, work
+    settle()
+    gc.collect()
+    print(gone[0]() is None)
+    _core._fail_next("cuStreamGetCaptureInfo", 1, 999)  # which node it was is not known then
+    cu.launch(stream, one, code, z, 3)
+    z.copy_to(x, stream=stream)
+del z
+gc.collect()
+print([n.kind for n in graph.nodes], [len(n.retained) for n in graph.nodes], len(graph.retained))
+step = graph.instantiate()
+graph.close()
+step.launch(stream)
+print(x.view("i4").numpy(stream=stream)[0], gone[1]() is None)
+step.close()
+settle()
+gc.collect()
+print(gone[1]() is None, cu.live_objects().get("Buffer"))
+"""
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_a_refused_call_leaves_nothing(script, driver):
+    done = script(REFUSED, CUDAGO_SIM="faults=0")
+    assert (done.stderr, done.stdout.splitlines()) == (
+        "",
+        [
+            "cuLaunchKernelEx 999",
+            "cuMemcpyAsync 999",
+            "True",
+            "['kernel', 'kernel', 'memcpy'] [2, 0, 2] 6",
+            "3 False",
+            "True 1",
+        ],
+    )

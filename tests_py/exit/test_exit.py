@@ -100,6 +100,7 @@ SCRIPTS = {
         context = s.capture()
         graph = context.__enter__()
         buffer.fill(1, stream=s)
+        buffer[:4].copy_from(buffer[4:8], stream=s)
         """,
     "finalizers": """
         class Thing: ...

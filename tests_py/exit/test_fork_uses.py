@@ -51,6 +51,7 @@ closed.close()
 capture = capturing.capture()
 captured = capture.__enter__()
 buffer.fill(0, stream=capturing)
+buffer[:4].copy_from(buffer[4:8], stream=capturing)
 class Thing: ...
 thing, other_thing = Thing(), Thing()
 done = cu.finalize(thing, str)

@@ -10,7 +10,7 @@ import pytest
 
 from . import border_tables
 from .border_rules import Rules
-from .rooms import go_texts, texts
+from .rooms import PYEXT, go_texts, texts
 
 EXCEPTIONS = ("GO_QUIET", "QUIET_CALLS", "NOW", "READERS", "LOOKS", "WITH_GIL", "ENTRY", "INSIDE")
 
@@ -31,6 +31,15 @@ def test_what_is_used_through_a_pointer_is_quiet():
     assert sorted(uses) == ["kernel_now", "kernel_now", "update_kernel"]  # the last passes a gate
     (records,) = re.findall(r"cudago_recorder \w+ = \{(.*)\}", c)
     assert all(f"static QUIET int {name}(" in c for name in records.split(", "))
+
+
+def test_each_call_that_the_border_has_is_made():
+    calls_h = (PYEXT / "border" / "zcalls.h").read_text()
+    (table,) = re.findall(r"#define CUDAGO_CALLS\(X\)(.*?)\n\n", calls_h, re.S)
+    calls = re.findall(r"X\((\w+),", table)
+    assert len(calls) > 10
+    made = set(re.findall(r"\bcu\.(\w+)", "".join(texts().values())))
+    assert [call for call in calls if call not in made] == []
 
 
 def test_each_exception_is_needed():
