@@ -25,10 +25,10 @@ type Capture struct {
 	cause    atomic.Pointer[string]   // what has invalidated it; nil if nothing has, or it is not known
 
 	mu       sync.Mutex                      // taken by lock, which keeps the recorder out too
-	recorder Recorder                        // guarded by mu; nil if all is recorded through Record
+	recorder Recorder                        // guarded by mu; nil if all is recorded through Record, and once it was asked
 	ended    bool                            // guarded by mu
 	recorded map[cuda.NodeHandle]*recordedOp // guarded by mu; through Record
-	added    []Added                         // guarded by mu; what the recorder has recorded, in order
+	added    []Added                         // guarded by mu; what the recorder had recorded, in order
 	names    map[string]bool                 // guarded by mu
 	loose    []*bundle                       // guarded by mu
 	memory   []*CapturedMemory               // guarded by mu
@@ -279,14 +279,17 @@ func (c *Capture) keep(b *bundle) error {
 }
 
 // End ends the capture and returns its graph. It calls cuStreamEndCapture and
-// asks the driver for the nodes and edges.
+// asks the driver for the nodes and edges. A recorder may have kept the nodes: see
+// [Recorder].
 //
 // Errors: as for [cuda.Stream.EndCapture]. If the capture was invalidated, all
 // operands are released. If the driver does not report that the capture is
 // over, nothing changes and End can be called again; for example after
 // [cuda.ErrorStreamCaptureWrongThread], by the thread that began the capture.
-func (c *Capture) End() (*Graph, error) {
-	g, dropped, err := c.end()
+func (c *Capture) End() (*Graph, error) { return c.complete(false) }
+
+func (c *Capture) complete(discard bool) (*Graph, error) {
+	g, dropped, err := c.end(discard)
 	if err == nil {
 		return g, nil
 	}
@@ -303,7 +306,7 @@ func (c *Capture) End() (*Graph, error) {
 // says why: Abort can be called again, by the thread that began it if the error
 // is [cuda.ErrorStreamCaptureWrongThread].
 func (c *Capture) Abort() error {
-	g, err := c.End()
+	g, err := c.complete(true)
 	if err == nil {
 		g.watch = nil // the owner never gets it, and may be unable to hear of its end now
 		return g.Close()
@@ -323,7 +326,7 @@ func (c *Capture) IsEnded() bool {
 }
 
 // end returns what the caller must release or close once it holds no lock.
-func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
+func (c *Capture) end(discard bool) (g *Graph, dropped []*bundle, err error) {
 	c.lock()
 	defer c.unlock()
 	if c.ended {
@@ -348,7 +351,7 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	defer g.h.mu.Unlock()
 	err = c.spoiled
 	if err == nil {
-		err = c.fill(g)
+		err = c.fill(g, discard)
 	}
 	if err != nil {
 		// g releases what it took over; the rest is dropped here.
@@ -374,6 +377,7 @@ func (c *Capture) maybeOpen() bool {
 //
 // Preconditions: c.mu is held.
 func (c *Capture) bundles() []*bundle {
+	c.take()
 	list := c.loose
 	for _, op := range c.recorded {
 		list = append(list, op.bundles()...)
@@ -385,12 +389,22 @@ func (c *Capture) bundles() []*bundle {
 	return list
 }
 
-// fill makes nodes of what the driver captured, and moves the bundles of c to
-// them and to g. It asks the driver first, so that an error leaves c unchanged.
+// fill makes nodes of what the driver captured, or leaves them to the recorder,
+// and moves the bundles of c to them and to g. It asks the driver first, so that
+// on an error c has all bundles.
 //
 // Preconditions: c.mu and g.h.mu are held.
-func (c *Capture) fill(g *Graph) error {
-	left, err := g.read(c.added)
+func (c *Capture) fill(g *Graph, discard bool) error {
+	nodes, edges, err := g.ask()
+	if err != nil {
+		return err
+	}
+	if !discard && c.leave(nodes, edges) {
+		g.loose, c.loose = c.loose, nil
+		return nil
+	}
+	c.take()
+	left, err := g.read(nodes, edges, c.added)
 	if err != nil {
 		return err
 	}

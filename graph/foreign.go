@@ -45,7 +45,11 @@ func (g *Graph) wrap(of *Graph, b *bundle) error {
 		g.h.mu.Lock()
 		defer g.h.mu.Unlock()
 	}
-	if _, err := g.read(nil); err != nil {
+	nodes, edges, err := g.ask()
+	if err == nil {
+		_, err = g.read(nodes, edges, nil)
+	}
+	if err != nil {
 		return err
 	}
 	g.nameRest()

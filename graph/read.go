@@ -5,6 +5,16 @@ package graph
 
 import "github.com/cudago/cudago/cuda"
 
+// ask returns what the driver's graph has.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) ask() (nodes []cuda.NodeHandle, edges cuda.Edges, err error) {
+	if nodes, err = g.h.ctx.GraphNodes(g.h.handle); err == nil {
+		edges, err = g.h.ctx.GraphEdges(g.h.handle)
+	}
+	return nodes, edges, err
+}
+
 // read makes nodes of what the driver's graph has, without names. They take over
 // the operands of those in the list, of which the driver is asked less; left is
 // of those that are not in the graph. On an error g has no nodes, and nothing is
@@ -12,13 +22,8 @@ import "github.com/cudago/cudago/cuda"
 //
 // A graph can have many nodes: what they need is allocated for all at once.
 //
-// Preconditions: g.h.mu is held; g has no nodes.
-func (g *Graph) read(list []Added) (left []*bundle, err error) {
-	ctx := g.h.ctx
-	handles, err := ctx.GraphNodes(g.h.handle)
-	if err != nil {
-		return nil, err
-	}
+// Preconditions: g.h.mu is held; g has no nodes; handles and edges are from ask.
+func (g *Graph) read(handles []cuda.NodeHandle, edges cuda.Edges, list []Added) (left []*bundle, err error) {
 	known, missing := match(handles, list)
 	nodes := make([]Node, len(handles))
 	for i, h := range handles {
@@ -26,13 +31,9 @@ func (g *Graph) read(list []Added) (left []*bundle, err error) {
 		n.g, n.handle = g, h
 		if known[i] != nil {
 			n.kind = known[i].Kind
-		} else if n.kind, err = ctx.NodeType(h); err != nil {
+		} else if n.kind, err = g.h.ctx.NodeType(h); err != nil {
 			return nil, err
 		}
-	}
-	edges, err := ctx.GraphEdges(g.h.handle)
-	if err != nil {
-		return nil, err
 	}
 	g.nodes = make([]*Node, 0, len(nodes))
 	bundles := make([]bundle, len(list))

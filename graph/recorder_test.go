@@ -20,18 +20,26 @@ type fills struct {
 	s *cuda.Stream
 	b *cuda.Buffer
 
-	turn sync.Mutex // whoever uses the capture
-	list []Added    // guarded by turn
+	leaves bool // does Leave leave nodes here?
+
+	turn  sync.Mutex // whoever uses the capture
+	list  []Added    // guarded by turn
+	asked int        // guarded by turn; how often Leave was called
 }
 
-func (f *fills) Stop() []Added {
-	f.turn.Lock()
+func (f *fills) Stop()   { f.turn.Lock() }
+func (f *fills) Resume() { f.turn.Unlock() }
+
+func (f *fills) Take() []Added {
 	list := f.list
 	f.list = nil
 	return list
 }
 
-func (f *fills) Resume() { f.turn.Unlock() }
+func (f *fills) Leave(nodes []cuda.NodeHandle) bool {
+	f.asked++
+	return f.leaves && slices.EqualFunc(nodes, f.list, func(h cuda.NodeHandle, a Added) bool { return h == a.Handle })
+}
 
 // record fills b and notes it; known says whether the node's handle is noted.
 func (f *fills) record(t *testing.T, value uint32, known bool, ops []Operand) {
@@ -40,7 +48,7 @@ func (f *fills) record(t *testing.T, value uint32, known bool, ops []Operand) {
 	require.NoError(t, cuda.Memset(f.b.Ptr(), value, 1, f.b.Size(), f.s))
 	info, err := f.s.CaptureInfo()
 	require.NoError(t, err)
-	a := Added{Kind: cuda.MemsetNode, Params: cuda.MemsetParams{Value: value}, Operands: ops, Site: value}
+	a := Added{After: len(f.list) - 1, Kind: cuda.MemsetNode, Params: cuda.MemsetParams{Value: value}, Operands: ops, Site: value}
 	if require.Len(t, info.Dependencies, 1); known {
 		a.Handle = info.Dependencies[0]
 	}
@@ -109,6 +117,66 @@ func TestWhatARecorderHasRecordedIsReleasedWithACaptureThatFails(t *testing.T) {
 	released(t, k...)
 }
 
+func TestNodesAreLeftToARecorderThatHasAll(t *testing.T) {
+	ctx := open(t)
+	for _, c := range []struct {
+		name      string
+		spoil     func(c *Capture, f *fills, k []*token)
+		asks      int
+		left      int
+		discarded bool
+	}{
+		{name: "alone", asks: 1, left: 2},
+		{name: "something kept by the graph as a whole", asks: 1, left: 2, spoil: func(c *Capture, _ *fills, k []*token) {
+			require.NoError(t, c.Keep(operands(k[2])))
+		}},
+		{name: "an operation of the capture", spoil: func(c *Capture, f *fills, k []*token) {
+			require.NoError(t, recordHost(c, f.s, "", hostFunc(func() {}), operands(k[2])))
+		}},
+		{name: "a node that is not known", asks: 1, spoil: func(_ *Capture, f *fills, k []*token) { f.record(t, 3, false, operands(k[2])) }},
+		{name: "a node of other code", asks: 1, spoil: func(_ *Capture, f *fills, _ []*token) {
+			require.NoError(t, cuda.Memset(f.b.Ptr(), 3, 1, f.b.Size(), f.s))
+		}},
+		{name: "discarded", discarded: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			capture, f := recordBy(t, ctx, Options{})
+			f.leaves = true
+			k := tokens(3)
+			f.record(t, 1, true, operands(k[0]))
+			f.record(t, 2, true, operands(k[1]))
+			if c.spoil != nil {
+				c.spoil(capture, f, k)
+			} else {
+				require.NoError(t, capture.Keep(operands(k[2])))
+			}
+			if c.discarded {
+				require.NoError(t, capture.Abort())
+				require.Zero(t, f.asked)
+				require.Empty(t, f.list)
+				released(t, k...)
+				return
+			}
+			g, err := capture.End()
+			require.NoError(t, err)
+			require.Equal(t, c.asks, f.asked)
+			require.Len(t, f.list, c.left)
+			if c.left > 0 {
+				require.Empty(t, g.Nodes())
+				nodes := g.Adopt(nil, f.list)
+				require.Equal(t, "memset_0 memset_1", nodeNames(g))
+				require.Equal(t, []*Node{nodes[0]}, nodes[1].Dependencies())
+			} else {
+				require.GreaterOrEqual(t, len(g.Nodes()), 2)
+			}
+			require.NoError(t, g.Close())
+			for _, k := range k[:2] {
+				released(t, k)
+			}
+		})
+	}
+}
+
 // TestARecorderBesideTheCapture has both record from threads of their own.
 func TestARecorderBesideTheCapture(t *testing.T) {
 	const each = 200
@@ -161,6 +229,15 @@ func TestNodesInAnyOrder(t *testing.T) {
 		}
 		require.Len(t, missing, len(list)-all)
 	}
+	chain := cuda.Edges{From: []cuda.NodeHandle{5, 6}, To: []cuda.NodeHandle{6, 7}, Data: make([]cuda.EdgeData, 2)}
+	require.True(t, isChain([]cuda.NodeHandle{5, 6, 7}, chain))
+	require.False(t, isChain([]cuda.NodeHandle{5, 7, 6}, chain))
+	require.False(t, isChain([]cuda.NodeHandle{5, 6}, chain))
+	require.False(t, isChain([]cuda.NodeHandle{5, 6, 7, 8}, chain))
+	chain.Data[1].Type = 1
+	require.False(t, isChain([]cuda.NodeHandle{5, 6, 7}, chain))
+	require.True(t, isChain([]cuda.NodeHandle{5}, cuda.Edges{}))
+	require.True(t, isChain(nil, cuda.Edges{}))
 	f := finder{handles: []cuda.NodeHandle{5, 6, 7, 8}}
 	for _, h := range []int{0, 1, 1, 2, 0, 3, 1, 0} {
 		require.Equal(t, h, f.find(cuda.NodeHandle(5+h)))

@@ -30,6 +30,13 @@ QUIET int cudago_nodes_reserve(cudago_nodes *s, size_t n_uses) {
 }
 
 cudago_nodes *cudago_nodes_new(void) { return calloc(1, sizeof(cudago_nodes)); }
+cudago_nodes *cudago_nodes_move(cudago_nodes *from) {
+    cudago_nodes *to = malloc(sizeof *to);
+    if (!to) return NULL;
+    *to = *from;
+    *from = (cudago_nodes){0};
+    return to;
+}
 void cudago_nodes_free(cudago_nodes *s) {
     if (!s) return;
     free(s->handles);

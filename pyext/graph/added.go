@@ -39,28 +39,29 @@ func (t graphTable) Get(id uint64) (*pyGraph, error) {
 // Unsettled returns a graph as it was at the last Get.
 func (t graphTable) Unsettled(id uint64) (*pyGraph, error) { return t.Table.Get(id) }
 
-// openNodes makes what C needs to add nodes to a new graph.
-func (g *pyGraph) openNodes() *C.cudago_nodes {
-	g.block = C.cudago_nodes_new()
-	if g.block != nil {
-		g.block.id, g.block.h = C.uint64_t(g.id), C.uintptr_t(g.Handle())
+// openBlock lets C add nodes to g, behind those that are in the block. It may be
+// nil.
+func (g *pyGraph) openBlock(block *C.cudago_nodes) *C.cudago_nodes {
+	if block != nil {
+		block.id, block.h = C.uint64_t(g.id), C.uintptr_t(g.Handle())
 	}
-	return g.block
+	g.block = block
+	return block
 }
 
 // settleBatch is how many nodes share their memory: it is free once all of them
 // are gone.
 const settleBatch = 256
 
-// readAdded returns the nodes that C has added since the last call. Of a capture
-// the collector does not see yet what they use.
-func readAdded(s *C.cudago_nodes, captured bool) []graph.Added {
+// readAdded returns the nodes that C has added since the last call. visible is how
+// many wrappers show what they use to the collector.
+func readAdded(s *C.cudago_nodes, visible int) []graph.Added {
 	added, uses := unsafe.Slice(s.added, int(s.n_added)), unsafe.Slice(s.uses, int(s.n_uses))
 	handles := unsafe.Slice(s.handles, int(s.n))[int(s.n-s.n_added):]
 	list := make([]graph.Added, len(added))
 	for at := 0; at < len(added); at += settleBatch {
 		end := min(at+settleBatch, len(added))
-		uses = readBatch(list[at:end], added[at:end], handles[at:end], uses, captured)
+		uses = readBatch(list[at:end], added[at:end], handles[at:end], uses, visible)
 	}
 	return list
 }
@@ -71,7 +72,7 @@ func (g *pyGraph) settle() {
 	if s == nil || s.n_added == 0 {
 		return
 	}
-	for batch := range slices.Chunk(readAdded(s, false), settleBatch) {
+	for batch := range slices.Chunk(readAdded(s, 1), settleBatch) {
 		g.nodes = g.Adopt(g.nodes, batch)
 	}
 	C.cudago_nodes_taken(s, g.holder.list)
@@ -79,11 +80,7 @@ func (g *pyGraph) settle() {
 
 // readBatch reads nodes whose operands come first in uses, and returns the rest
 // of those.
-func readBatch(list []graph.Added, batch []C.cudago_added, handles []C.uintptr_t, uses []*C.PyObject, captured bool) []*C.PyObject {
-	visible := 1
-	if captured {
-		visible = 0
-	}
+func readBatch(list []graph.Added, batch []C.cudago_added, handles []C.uintptr_t, uses []*C.PyObject, visible int) []*C.PyObject {
 	count := 0
 	for i := range batch {
 		count += int(batch[i].n_uses)
@@ -98,7 +95,7 @@ func readBatch(list []graph.Added, batch []C.cudago_added, handles []C.uintptr_t
 		list[i] = graph.Added{Handle: cuda.NodeHandle(handles[i]), After: int(batch[i].after), Operands: held[:n:n], Site: uint32(batch[i].site)}
 		switch a := &batch[i]; {
 		case a.config == nil:
-			describeCopy(&list[i], uses[:n], captured)
+			describeCopy(&list[i], uses[:n], a.unified != 0)
 		case i > 0 && a.config == batch[i-1].config && a.k == batch[i-1].k:
 			describeKernel(&list[i], uses[:n], list[i-1].Params)
 		default:
@@ -133,9 +130,8 @@ func paramsOf(a *C.cudago_added) any {
 	return p
 }
 
-// describeCopy says what a copy uses: its source and its destination. A captured
-// one has unified addresses.
-func describeCopy(n *graph.Added, uses []*C.PyObject, captured bool) {
+// describeCopy says what a copy uses: its source and its destination.
+func describeCopy(n *graph.Added, uses []*C.PyObject, unified bool) {
 	n.Kind = cuda.MemcpyNode
 	for i, use := range uses {
 		o := &n.Operands[i]
@@ -143,8 +139,20 @@ func describeCopy(n *graph.Added, uses []*C.PyObject, captured bool) {
 	}
 	src, dst := operandOf(uses[0]), operandOf(uses[1])
 	n.Params = cuda.MemcpyParams{
-		Dst: uint64(dst.address), Src: uint64(src.address), DstHost: dst.host != 0 && !captured, SrcHost: src.host != 0 && !captured, Size: uint64(dst.nbytes),
+		Dst: uint64(dst.address), Src: uint64(src.address), DstHost: dst.host != 0 && !unified, SrcHost: src.host != 0 && !unified, Size: uint64(dst.nbytes),
 	}
+}
+
+// dropBlock releases what nodes use that C has added, and that nobody has asked
+// for: nothing but the graph, which is closed, has held it.
+func (g *pyGraph) dropBlock() {
+	s := g.block
+	if s == nil {
+		return
+	}
+	border.Drops.Put(unsafe.Slice((*uintptr)(unsafe.Pointer(s.uses)), int(s.n_uses))...)
+	C.cudago_nodes_free(s)
+	g.block = nil
 }
 
 // note tells C of a node that was added here.

@@ -215,7 +215,7 @@ static QUIET void ending_ends(GraphObject *g, int over, uint64_t id) {
     g->capturing = NULL;
     g->recorded = NULL;
     if (!id) return;
-    g->held = cudagoCaptureAdopt(id);
+    g->held = cudagoCaptureAdopt(id, &g->nodes);
     g->id = id;
 }
 

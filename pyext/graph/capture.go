@@ -47,7 +47,7 @@ func cudagoCaptureBegin(on C.uint64_t, mode C.int, recorded *C.cudago_recorded, 
 		if err != nil {
 			return err
 		}
-		c.RecordBy((*recorder)(recorded))
+		c.RecordBy(&recorder{recorded, g})
 		capture = C.uint64_t(captures.Put(&pyCapture{c, g}))
 		return nil
 	})
@@ -110,11 +110,16 @@ func cudagoCaptureHas(capture, on C.uint64_t) C.int {
 }
 
 //export cudagoCaptureAdopt
-func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
-	g, err := graphs.Get(uint64(id))
+func cudagoCaptureAdopt(id C.uint64_t, nodes **C.cudago_nodes) *C.cudago_held {
+	g, err := graphs.Unsettled(uint64(id))
 	if err != nil {
 		return nil
 	}
+	if g.left != nil {
+		g.openBlock(g.left)
+		g.left = nil
+	}
+	*nodes = g.block
 	return g.holder.open(g.EachHeld)
 }
 

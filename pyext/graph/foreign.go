@@ -50,8 +50,8 @@ func cudagoGraphWrap(ordinal C.int32_t, handle C.uint64_t, ref *C.cudago_ref, n 
 func ourGraph(c *cuda.Context, handle cuda.GraphHandle) (*graph.Graph, error) {
 	for _, id := range graphs.IDs() {
 		g, err := graphs.Get(id)
-		if err != nil || g.Graph == nil || g.Handle() != handle {
-			continue
+		if err != nil || g.Graph == nil || g.left != nil || g.Handle() != handle {
+			continue // or its capture has ended this moment, and nobody has it yet
 		}
 		switch {
 		case g.Context() != c:

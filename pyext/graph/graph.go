@@ -26,6 +26,7 @@ type pyGraph struct {
 
 	id    uint64          // immutable; the upper half of its nodes' numbers
 	block *C.cudago_nodes // nil: all nodes are added here; guarded by the GIL
+	left  *C.cudago_nodes // immutable but for cudagoCaptureAdopt, which makes it the block; see recorder.Leave
 	nodes []*graph.Node   // guarded by the GIL; by index, nil once removed
 	gone  int             // guarded by the GIL; how many are nil
 
@@ -83,7 +84,7 @@ func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, nodes **C.cudago_no
 		if g.Graph, err = graph.New(c, graph.Options{OnBundle: g.holder.tell, Reaper: border.Reaper}); err != nil {
 			return err
 		}
-		*held, *nodes = g.holder.open(g.EachHeld), g.openNodes()
+		*held, *nodes = g.holder.open(g.EachHeld), g.openBlock(C.cudago_nodes_new())
 		id = C.uint64_t(graphs.Put(g))
 		return nil
 	})
@@ -119,16 +120,11 @@ func cudagoGraphClose(id C.uint64_t) {
 	for _, body := range g.bodies {
 		graphs.Take(body)
 	}
-	err := border.Contained(func() error {
-		g.settle() // what the nodes hold is released with the rest
-		return g.Close()
-	})
-	if err != nil {
+	if err := border.Contained(g.Close); err != nil {
 		border.ReportAside(err)
 	}
 	g.holder.end()
-	C.cudago_nodes_free(g.block)
-	g.block = nil
+	g.dropBlock()
 }
 
 // cudagoCloseGraphs closes what Python left open at exit: executables, then

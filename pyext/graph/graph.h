@@ -103,6 +103,7 @@ typedef struct {
     int32_t after;              /* index of the node that it waits for; -1: none */
     int32_t n_uses;             /* they follow those of the node before it */
     uint32_t site;              /* the line that made it: cudago_site */
+    int32_t unified;            /* a copy: the driver has unified addresses of it, though one be a host's */
 } cudago_added;
 
 /* What C needs of a graph to add nodes to it, and what it has added: the last of the nodes. Go makes it, and reads the nodes
@@ -128,6 +129,7 @@ QUIET void cudago_nodes_show(cudago_nodes *nodes, cudago_held *held); /* enters 
 int cudago_nodes_traverse(cudago_nodes *nodes, visitproc visit, void *arg); /* what is not entered yet */
 /* For Go. */
 cudago_nodes *cudago_nodes_new(void);
+cudago_nodes *cudago_nodes_move(cudago_nodes *from); /* from has none then; NULL: out of memory */
 void cudago_nodes_free(cudago_nodes *nodes);
 QUIET void cudago_nodes_taken(cudago_nodes *nodes, cudago_held *held); /* Go has read what was added */
 
@@ -136,12 +138,12 @@ enum { RECORDED_NOBODY,
        RECORDED_GO, /* which holds the capture's lock. After the capture's end it stays so */
        RECORDED_C };
 
-/* What C has recorded in an open capture and Go has not read yet: recorded.c. Without the GIL, so whoever uses it takes the
+/* What C has recorded in an open capture: recorded.c. Without the GIL, so whoever uses it takes the
  * turn. C, which has the GIL, does not wait for Go, which need not. */
 typedef struct {
     _Atomic int32_t turn;
     _Atomic(PyObject *) last; /* the latest record that is in nodes, or NULL; for who has the GIL */
-    cudago_nodes nodes;       /* handles are those of what is in added; 0: not known */
+    cudago_nodes nodes;       /* a handle is 0 if it is not known */
 } cudago_recorded;
 /* May C record what has n refs in the capture that was begun in s? Then it must, at once: it is C's turn. */
 QUIET int cudago_records_here(const cudago_stream *s, const cudago_ref *refs, int n);
@@ -153,7 +155,7 @@ QUIET PyObject *cudago_recorded_last(cudago_stream *s); /* see cudago_recorder *
 cudago_recorded *cudago_recorded_new(void);
 QUIET void cudago_recorded_free(cudago_recorded *r);
 int cudago_recorded_stop(cudago_recorded *r); /* 0: a launch is being recorded, try again */
-void cudago_recorded_resume(cudago_recorded *r); /* Go has read everything */
+void cudago_recorded_resume(cudago_recorded *r);
 
 typedef struct {
     PyObject_HEAD

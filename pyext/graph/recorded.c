@@ -5,7 +5,8 @@
 #include "graph.h"
 
 /* Launches and copies into an open capture that C records. As added.c does for graphs that are built node by node, C makes the
- * driver's call and writes down what it has added, and Go reads that before it does anything else with the capture. */
+ * driver's call and writes down what it has added, which Go reads once the capture has ended. If that is all there is, the
+ * graph is then like one that C has built. */
 
 cudago_recorded *cudago_recorded_new(void) { return calloc(1, sizeof(cudago_recorded)); }
 QUIET void cudago_recorded_free(cudago_recorded *r) {
@@ -23,8 +24,6 @@ int cudago_recorded_stop(cudago_recorded *r) {
     return 1;
 }
 void cudago_recorded_resume(cudago_recorded *r) {
-    cudago_nodes_taken(&r->nodes, NULL);
-    r->nodes.n = 0;
     atomic_store(&r->turn, RECORDED_NOBODY);
 }
 
@@ -61,9 +60,12 @@ QUIET int cudago_records_here(const cudago_stream *s, const cudago_ref *refs, in
     return s->recorded && !cudago_uses_capture(refs, n) && begin(s->recorded, n);
 }
 
+/* What the new node waits for, if nobody else records in the capture. */
+static QUIET int32_t latest(const cudago_recorded *r) { return (int32_t)r->nodes.n - 1; }
+
 /* A launch: its record keeps the configuration. */
 static QUIET void note_launch(cudago_recorded *r, CUgraphNode node, const cudago_packing *p, const cudago_ref *refs, int n) {
-    cudago_nodes_note(&r->nodes, node, -1, p->k, (const ConfigObject *)PyTuple_GetItem(p->record, 1), refs, n);
+    cudago_nodes_note(&r->nodes, node, latest(r), p->k, (const ConfigObject *)PyTuple_GetItem(p->record, 1), refs, n);
     atomic_store_explicit(&r->last, p->record, memory_order_release);
 }
 
@@ -114,7 +116,10 @@ QUIET int cudago_record_memcpy(cudago_stream *s, uint64_t dst, uint64_t src, uin
     cudago_recorded *r = s->recorded;
     CUgraphNode node = 0;
     int32_t code = call_copy(s, dst, src, size, &node);
-    if (!code) cudago_nodes_note(&r->nodes, node, -1, NULL, NULL, refs, 2);
+    if (!code) {
+        cudago_nodes_note(&r->nodes, node, latest(r), NULL, NULL, refs, 2);
+        r->nodes.added[r->nodes.n_added - 1].unified = 1;
+    }
     over(r);
     return code ? copy_refused(s, size, refs, code) : 0;
 }

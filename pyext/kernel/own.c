@@ -92,9 +92,22 @@ PyObject *cudago_pack_recorded(packing *pk, int index) {
 
 int cudago_pack_operands(packing *pk) { return cudago_lent_own(pk) || make_own(pk) ? -1 : 0; }
 
+/* Is it what the record is of that may be used again? A loop often launches the same again and again. */
+static QUIET int is_again(const packing *pk, const PyObject *config) {
+    if (!pk->like || PyTuple_Size(pk->like) != 2 + pk->k->n) return 0;
+    if (PyTuple_GetItem(pk->like, 0) != (PyObject *)pk->kernel || PyTuple_GetItem(pk->like, 1) != config) return 0;
+    for (int i = 0, own = 0; i < pk->k->n; i++) {
+        int is_own = own < pk->natives && pk->native[own] == i;
+        if (PyTuple_GetItem(pk->like, 2 + i) != (is_own ? (PyObject *)pk->own[own] : pk->args[i])) return 0;
+        own += is_own;
+    }
+    return 1;
+}
+
 int cudago_pack_own(packing *pk, PyObject *config) {
     if (pk->record) return 0;
     if (cudago_pack_operands(pk)) return -1;
+    if (is_again(pk, config)) return pk->record = NEW_REF(pk->like), 0;
     PyObject *record = PyTuple_New(2 + pk->k->n);
     if (!record || PyTuple_SetItem(record, 0, NEW_REF(pk->kernel)) || PyTuple_SetItem(record, 1, NEW_REF(config))) {
         Py_XDECREF(record);
