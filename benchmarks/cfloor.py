@@ -212,6 +212,8 @@ class Floor:
             self._alloc(),
             self._copy(),
             self._record(),
+            self._case(op.WAIT, "wait_for_stream", ("cuStreamSynchronize",), self._stream),
+            self._launch_graph_and_wait(),
         ]
 
     def _case(self, operation: str, loop: str, functions: tuple[str, ...], *args: object) -> Case:
@@ -242,6 +244,12 @@ class Floor:
         graph, _ = self._chain(nodes)
         args = (self._instantiate(graph), self._stream)
         return self._case(operation, "launch_graph", ("cuGraphLaunch",), *args)
+
+    def _launch_graph_and_wait(self) -> Case:
+        graph, _ = self._chain(100)
+        functions = ("cuGraphLaunch", "cuStreamSynchronize")
+        args = (self._instantiate(graph), self._stream)
+        return self._case(op.WAIT_GRAPH, "launch_graph_and_wait", functions, *args)
 
     def _update_kernel(self, operation: str) -> Case:
         graph, node = self._chain(1)

@@ -22,6 +22,8 @@ BUILD = "build, instantiate and drop a graph, per node of 10,000"
 ALLOC = "allocate and free 1 KiB"
 COPY = "copy 4 KiB, pinned to device"
 RECORD = "record an event"
+WAIT = "wait for an idle stream"
+WAIT_GRAPH = "launch a graph of 100 nodes, and wait for it"
 LAUNCH_TORCH = "launch with a torch tensor"
 LAUNCH_THERE = "launch in PyTorch's stream"
 LAUNCH_TORCH_THERE = "launch with a torch tensor in PyTorch's stream"
@@ -51,6 +53,8 @@ ALL = (
     ALLOC,
     COPY,
     RECORD,
+    WAIT,
+    WAIT_GRAPH,
     LAUNCH_TORCH,
     LAUNCH_THERE,
     LAUNCH_TORCH_THERE,
@@ -80,6 +84,7 @@ QUEUES_NOTHING = {
     UPDATE,
     UPDATE_NAMED,
     UPDATE_ALL,
+    WAIT,
     IMPORT,
     EXPORT,
     IMPORT_OWN,

@@ -66,6 +66,10 @@ def cases() -> list[Case]:
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.launch(stream)"
         found.append(case(operation, statement))
+    found += [
+        case(op.WAIT, "stream.sync()"),
+        case(op.WAIT_GRAPH, "executable100.launch(stream); stream.sync()"),
+    ]
     try:
         import torch
     except ImportError:

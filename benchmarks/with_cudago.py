@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import operations as op
@@ -75,13 +77,24 @@ def _prepared(names: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the collector away, as timeit does."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _timed(run: Callable[[], None]) -> Callable[[], float]:
     """Return a batch that is one run."""
 
     def batch() -> float:
-        start = time.perf_counter_ns()
-        run()
-        return time.perf_counter_ns() - start
+        with _uncollected():
+            start = time.perf_counter_ns()
+            run()
+            return time.perf_counter_ns() - start
 
     return batch
 
@@ -92,11 +105,12 @@ def _captured(names: dict[str, Any]) -> Callable[[], float]:
     calls = op.calls_per_batch(op.CAPTURE)
 
     def batch() -> float:
-        start = time.perf_counter_ns()
-        with stream.capture() as graph:
-            for _ in range(calls):
-                cu.launch(stream, config, kernel, x, y, 1)
-        took = time.perf_counter_ns() - start
+        with _uncollected():
+            start = time.perf_counter_ns()
+            with stream.capture() as graph:
+                for _ in range(calls):
+                    cu.launch(stream, config, kernel, x, y, 1)
+            took = time.perf_counter_ns() - start
         graph.close()
         return took
 
@@ -144,6 +158,10 @@ def cases() -> list[Case]:
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.launch(stream)"
         found.append(case(operation, statement))
+    found += [
+        case(op.WAIT, "stream.sync()"),
+        case(op.WAIT_GRAPH, "executable100.launch(stream); stream.sync()"),
+    ]
     if importlib.util.find_spec("torch") is not None:
         found += _exchange(names)
     return found

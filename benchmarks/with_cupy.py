@@ -54,6 +54,10 @@ def cases() -> list[Case]:
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.launch(stream)"
         found.append(case(operation, statement))
+    found += [
+        case(op.WAIT, "stream.synchronize()"),
+        case(op.WAIT_GRAPH, "executable100.launch(stream); stream.synchronize()"),
+    ]
     try:
         import torch
     except ImportError:

@@ -50,4 +50,8 @@ def cases() -> list[Case]:
         names[f"executable{nodes}"] = _executable(names, nodes)
         statement = f"executable{nodes}.replay()"
         found.append(case(operation, statement))
+    found += [
+        case(op.WAIT, "stream.synchronize()"),
+        case(op.WAIT_GRAPH, "executable100.replay(); stream.synchronize()"),
+    ]
     return found

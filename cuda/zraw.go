@@ -23,6 +23,11 @@ func (d *Driver) RawCtxPopCurrent(out0 *uintptr) int32 {
 	return int32(r)
 }
 
+// RawStreamQuery is cuStreamQuery.
+func (d *Driver) RawStreamQuery(s uintptr) int32 {
+	return int32(d.api.CuStreamQuery(driver.CUstream(s)))
+}
+
 // RawStreamWaitEvent is cuStreamWaitEvent.
 func (d *Driver) RawStreamWaitEvent(s uintptr, e uintptr, flags uint32) int32 {
 	return int32(d.api.CuStreamWaitEvent(driver.CUstream(s), driver.CUevent(e), uint32(flags)))

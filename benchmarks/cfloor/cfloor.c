@@ -113,6 +113,17 @@ int64_t record_event(CUresult (*cuEventRecord)(handle, handle), int64_t calls, h
 	LOOP(cuEventRecord(event, stream));
 }
 
+int64_t wait_for_stream(CUresult (*cuStreamSynchronize)(handle), int64_t calls, handle stream)
+{
+	LOOP(cuStreamSynchronize(stream));
+}
+
+int64_t launch_graph_and_wait(CUresult (*cuGraphLaunch)(handle, handle), CUresult (*cuStreamSynchronize)(handle),
+	int64_t calls, handle exec, handle stream)
+{
+	LOOP((r = cuGraphLaunch(exec, stream)) != 0 ? r : cuStreamSynchronize(stream));
+}
+
 int64_t update_kernel_node(
 	CUresult (*cuGraphExecKernelNodeSetParams)(handle, handle, const void *),
 	int64_t calls, handle exec, handle node, const void *params)

@@ -90,6 +90,10 @@ enum cudago_wait_kind { WAIT_STREAM,
                         WAIT_EVENT,
                         WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
+/* Without the GIL, by the thread that waits, which keeps the stream and its context: is everything in it over, now or soon? 0:
+ * it is not, or there is an error, or only cudago_wait can tell. */
+int cudago_poll_stream(uintptr_t ctx, uintptr_t stream);
+void cudago_poll_opened(void); /* the driver is open: its calls are known */
 enum { CUDAGO_SLICE_MS = 20 };
 int cudago_interrupted(void);                      /* between two slices: -1 with an exception if the wait must end */
 int cudago_refuse_wait(enum cudago_wait_kind kind); /* on the callback thread: raises, returns -1 */
@@ -313,6 +317,8 @@ int cudago_border_room(PyObject *module); /* -1 with an exception */
 void cudago_call_host(uintptr_t fn, uintptr_t user_data); /* calls a CUhostFn */
 void *cudago_go_entered_address(void);
 uint32_t *cudago_drop_hint_address(void);
+int32_t *cudago_waits_held_address(void);
+int32_t *cudago_printed_address(void);
 void cudago_incref(uintptr_t object); /* GIL */
 int cudago_request_drain(void);
 /* A reference in the drop queue is a PyObject, or a count of a cell with this bit set. */

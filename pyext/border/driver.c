@@ -34,6 +34,7 @@ int cudago_open(void) {
     CUDAGO_CALLS(ENTRY)
 #undef ENTRY
     opened = 1;
+    cudago_poll_opened();
     cudago_checks_opened();
     face = PyImport_ImportModule("cudago._driver");
     PyObject *r = face ? PyObject_CallMethod(face, "_opened", NULL) : NULL;

@@ -7,8 +7,12 @@
 #include "_cgo_export.h"
 
 /* Writes what device code printed to Python's sys.stdout. */
+static _Atomic int32_t any; /* has device code printed anything? */
+
+int32_t *cudago_printed_address(void) { return (int32_t *)&any; }
+
 int cudago_print_flush(void) {
-    char *text = cudagoPrinted();
+    char *text = atomic_load(&any) ? cudagoPrinted() : NULL;
     if (!text) return 0;
     PyObject *out = PySys_GetObject("stdout"); /* borrowed */
     PyObject *s = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");

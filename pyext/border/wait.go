@@ -12,7 +12,6 @@ import "C"
 
 import (
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/cudago/cudago/cuda"
@@ -30,10 +29,6 @@ type wait struct {
 	end  chan error
 }
 
-// spin is how long a wait polls before it hands over to a goroutine: in a loop
-// of small launches most waits end within it.
-const spin = 20 * time.Microsecond
-
 // cudagoWaitBegin starts a wait; 0 if it is over already.
 //
 //export cudagoWaitBegin
@@ -44,18 +39,12 @@ func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.u
 			return err
 		}
 		before := abandoned.takeOf(kind, id)
-		for end := time.Now().Add(spin); done != nil && before == nil; {
-			over, err := done()
-			if err != nil {
+		if done != nil && before == nil {
+			if over, err := poll(done); err != nil {
 				return err
-			}
-			if over {
+			} else if over {
 				return abandoned.finding()
 			}
-			if time.Now().After(end) {
-				break
-			}
-			runtime.Gosched()
 		}
 		w := &wait{kind: kind, id: id, end: make(chan error, 1)}
 		go func() {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -23,10 +24,10 @@ import (
 // reports a check's finding only once, and may report it to one of these or to a
 // wait that the program did not ask for; the finding is then handed to the next
 // wait. Errors of other kinds are reported again.
-var abandoned abandonedWaits
+var abandoned = abandonedWaits{n: (*atomic.Int32)(unsafe.Pointer(C.cudago_waits_held_address()))}
 
 type abandonedWaits struct {
-	n    atomic.Int32 // how many there are; if none, a wait looks at nothing else
+	n    *atomic.Int32 // how many there are; if none, a wait looks at nothing else
 	mu   sync.Mutex
 	list []*wait // guarded by mu
 }

@@ -15,6 +15,7 @@ typedef struct {
     CUresult (*cuCtxGetCurrent)(CUcontext *);
     CUresult (*cuCtxPushCurrent)(CUcontext);
     CUresult (*cuCtxPopCurrent)(CUcontext *);
+    CUresult (*cuStreamQuery)(CUstream);
     CUresult (*cuStreamWaitEvent)(CUstream, CUevent, unsigned);
     CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
     CUresult (*cuStreamIsCapturing)(CUstream, CUstreamCaptureStatus *);
@@ -37,6 +38,7 @@ typedef struct {
     X(cuCtxGetCurrent, cudagoRawCtxGetCurrent) \
     X(cuCtxPushCurrent, cudagoRawCtxPushCurrent) \
     X(cuCtxPopCurrent, cudagoRawCtxPopCurrent) \
+    X(cuStreamQuery, cudagoRawStreamQuery) \
     X(cuStreamWaitEvent, cudagoRawStreamWaitEvent) \
     X(cuStreamGetId, cudagoRawStreamGetId) \
     X(cuStreamIsCapturing, cudagoRawStreamIsCapturing) \

@@ -27,6 +27,12 @@ func cudagoRawCtxPopCurrent(out0 *C.CUcontext) (result C.CUresult) {
 	return C.CUresult(Driver.Load().RawCtxPopCurrent((*uintptr)(unsafe.Pointer(out0))))
 }
 
+//export cudagoRawStreamQuery
+func cudagoRawStreamQuery(s C.CUstream) (result C.CUresult) {
+	defer recoverRaw(&result)
+	return C.CUresult(Driver.Load().RawStreamQuery(uintptr(s)))
+}
+
 //export cudagoRawStreamWaitEvent
 func cudagoRawStreamWaitEvent(s C.CUstream, e C.CUevent, flags C.uint) (result C.CUresult) {
 	defer recoverRaw(&result)

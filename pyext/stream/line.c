@@ -137,12 +137,24 @@ void cudago_give_way(void) {
     }
 }
 
+/* A callback is refused by the wait itself. */
+static int is_over_soon(cudago_stream *s) {
+    if (cudago_on_callback_thread()) return 0;
+    int over;
+    s->inside++;
+    Py_BEGIN_ALLOW_THREADS
+    over = cudago_poll_stream(s->ctx, s->h);
+    Py_END_ALLOW_THREADS
+    s->inside--;
+    return over;
+}
+
 int cudago_wait_stream(cudago_stream *s) {
     wait_on here = {s, PyThread_get_thread_ident(), now_ms(), waits};
     cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     waits = &here;
     uint64_t mark = cudago_stream_mark(s), number = ++s->awaited;
-    int r = cudago_wait(WAIT_STREAM, s->id);
+    int r = is_over_soon(s) ? 0 : cudago_wait(WAIT_STREAM, s->id);
     if (!r && mark && number > s->done) s->done = number, s->done_mark = mark;
     wait_on **at = &waits;
     while (*at != &here) at = &(*at)->next;

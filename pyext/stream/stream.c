@@ -174,7 +174,7 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     cudago_stream *s = to_wait_for(self, &queued);
     if (!s) return NULL;
     int r = cudago_wait_stream(s);
-    if (!r) cudagoLineProved(s->id, queued);
+    if (!r && atomic_load(&s->clock->proven) < queued) cudagoLineProved(s->id, queued);
     if (!r) cudago_keep_drop(s);
     cudago_stream_release(s);
     if (r || cudago_print_flush()) return NULL;
