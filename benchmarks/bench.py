@@ -24,7 +24,7 @@ import operations as op
 import results
 from measure import Case, measure
 
-FLOOR, OURS = results.FLOOR, results.OURS
+FLOOR, BARE, OURS = results.FLOOR, results.BARE, results.OURS
 PEERS = {
     "cuda.core": "with_cuda_core",
     "CuPy": "with_cupy",
@@ -32,7 +32,7 @@ PEERS = {
     "NumPy": "with_numpy",
 }
 WITHOUT_GPU = ("NumPy",)
-COLUMNS = (FLOOR, OURS, *PEERS)
+COLUMNS = (FLOOR, BARE, OURS, *PEERS)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -85,8 +85,8 @@ class Bench:
             self._collect_exchange_floor("cpu" if driver == "sim" else "cuda")
         if driver == "sim":
             self.notes.append("simulated driver: no C floor of driver calls, no peers with a GPU")
-        elif FLOOR in self.columns:
-            self._collect_floor()
+        else:
+            self._collect_floors()
         for library, module in PEERS.items():
             if library in self.columns and (driver != "sim" or library in WITHOUT_GPU):
                 self._attempt(
@@ -106,15 +106,19 @@ class Bench:
         }
         return cu.driver_name()
 
-    def _collect_floor(self) -> None:
+    def _collect_floors(self) -> None:
         cfloor = importlib.import_module("cfloor")
-        try:
-            floor = cfloor.Floor()
-        except cfloor.FloorUnavailableError as error:
-            self.notes.append(f"no C floor: {error}")
-            return
-        self._add(floor.cases())
-        self.facts |= floor.facts()
+        bare = importlib.import_module("python_floor")
+        for column, make in ((FLOOR, cfloor.Floor), (BARE, bare.PythonFloor)):
+            if column not in self.columns:
+                continue
+            try:
+                floor = make()
+            except cfloor.FloorUnavailableError as error:
+                self.notes.append(f"no {column}: {error}")
+                continue
+            self._add(floor.cases())
+            self.facts |= floor.facts()
 
     def _collect_exchange_floor(self, where: str) -> None:
         try:

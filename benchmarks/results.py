@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 KEPT = HERE / "results"
 PAGE = HERE.parent / "docs" / "reference" / "performance.rst"
 FORMAT = 1
-FLOOR, OURS = "C floor", "cudago"
+FLOOR, BARE, OURS = "C floor", "Python floor", "cudago"
 
 # What a file says of a run, and what bench.py calls it.
 FACTS = {
@@ -124,9 +124,10 @@ Performance
 What a call costs the calling thread, in nanoseconds. Each operation is measured in batches, of up
 to 100 calls, or of 1,000 where nothing is put into a stream: the first number is the median of the
 batches' means, the one after the slash their 99th percentile. The device does almost nothing
-meanwhile, and waiting for it is not counted. The *C floor* is the same
-driver calls in a loop in C, and *ratio* is cudago's median over that of the C floor. An empty cell
-was not measured.
+meanwhile, and waiting for it is counted only where the operation says so. The *C floor* is the same
+driver calls in a loop in C, the *Python floor* is a function of C, called from Python, that does
+nothing but make them, and *ratio* is cudago's median over that of the C floor. An empty cell was
+not measured.
 
 """
 
@@ -135,7 +136,8 @@ def page(result: dict[str, Any]) -> str:
     """Return the page of the documentation that shows a result."""
     cells = {(row["operation"], row["library"]): row for row in result["results"]}
     operations = list(dict.fromkeys(row["operation"] for row in result["results"]))
-    others = sorted({row["library"] for row in result["results"]} - {FLOOR, OURS})
+    libraries = {row["library"] for row in result["results"]}
+    others = [BARE] * (BARE in libraries) + sorted(libraries - {FLOOR, BARE, OURS})
     rows = [["operation", FLOOR, OURS, "ratio", *others]]
     for operation in operations:
         floor, ours = cells.get((operation, FLOOR)), cells.get((operation, OURS))

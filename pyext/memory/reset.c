@@ -61,7 +61,7 @@ static QUIET int may_reset(int32_t device) {
 /* Is a call that released the GIL in the driver with a stream of the device? Go does not know of these calls. */
 static QUIET int is_inside(int32_t device) {
     for (cudago_stream *s = cudago_streams; s; s = s->next)
-        if (s->device == device && s->inside) return 1;
+        if (s->device == device && (s->inside || s->polled)) return 1;
     return 0;
 }
 

@@ -16,7 +16,7 @@
  * beside such a call can wait for it, and the device for a callback that has begun and needs the GIL. 0 on timeout. */
 static int others_have_left(long limit_ms) {
     enum { SLICE_US = 200 };
-    for (long us = 0; cudago_exclusive || cudago_queues_busy(); us += SLICE_US) {
+    for (long us = 0; cudago_exclusive || cudago_queues_busy() || cudago_streams_polled(); us += SLICE_US) {
         if (us >= 1000 * limit_ms) return 0;
         Py_BEGIN_ALLOW_THREADS
         usleep(SLICE_US);

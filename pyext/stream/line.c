@@ -141,11 +141,11 @@ void cudago_give_way(void) {
 static int is_over_soon(cudago_stream *s) {
     if (cudago_on_callback_thread()) return 0;
     int over;
-    s->inside++;
+    s->polled++;
     Py_BEGIN_ALLOW_THREADS
     over = cudago_poll_stream(s->ctx, s->h);
     Py_END_ALLOW_THREADS
-    s->inside--;
+    s->polled--;
     return over;
 }
 

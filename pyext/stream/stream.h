@@ -83,6 +83,7 @@ typedef struct cudago_stream {
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
     int32_t listed;            /* in cudago_streams */
     uint32_t inside;           /* calls in the driver with it that released the GIL: no capture begins meanwhile */
+    uint32_t polled;           /* waits that ask the driver about it, without the GIL: they are stuck behind nothing */
     void *recorded;            /* if C may record in the capture that was begun in it: what it has recorded; else NULL. Guarded by the GIL */
     int32_t abandoned;         /* its capture is nobody's any more and goes on: see cudago_raise_abandoned. Guarded by the GIL */
     int32_t unmarked;          /* it keeps something, and an event is to be recorded behind that without the GIL */
@@ -280,7 +281,8 @@ void cudago_give_way(void); /* after a wait: releases the GIL for a moment if th
 
 /* --- turns: turn.c ------------------------------------------------------------------------------------------------ */
 
-QUIET int cudago_queues_busy(void); /* is a call in the driver with work, having released the GIL? */
+QUIET int cudago_queues_busy(void);    /* is a call in the driver with work, having released the GIL? */
+QUIET int cudago_streams_polled(void); /* does a wait ask the driver? Go does not know of it; it ends soon */
 
 /* A turn is the right to make, with the GIL, a driver call that waits while a thread is stuck in a full launch queue,
  * as cuStreamBeginCapture does (580.159). If that queue were behind a Python callback the call would never return. So

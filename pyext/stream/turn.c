@@ -14,6 +14,12 @@ QUIET int cudago_queues_busy(void) {
     return 0;
 }
 
+QUIET int cudago_streams_polled(void) {
+    for (cudago_stream *s = cudago_streams; s; s = s->next)
+        if (s->polled) return 1;
+    return 0;
+}
+
 static int turn_taken;
 
 QUIET int cudago_turn_is_not(int mine) {
