@@ -38,7 +38,7 @@ class _Prepared(c.Structure):
         ("stream", _H),
         ("kernel", _H),
         ("event", _H),
-        ("execs", _H * 3),
+        ("execs", _H * 4),
         ("node", _H),
         ("params", _H),
         ("node_params", _H),
@@ -75,9 +75,10 @@ class PythonFloor(Floor):
         p.stream, p.kernel = self._stream.value, self._kernel.value
         p.event = self._new("cuEventCreate", c.c_uint(2)).value  # CU_EVENT_DISABLE_TIMING
         for i, nodes in enumerate(op.GRAPH):
-            graph, last = self._chain(nodes)
+            graph, _ = self._chain(nodes)
             p.execs[i] = self._instantiate(graph).value
-            p.node = p.node or last.value
+        graph, node = self._chain(1)  # never launched, as in the other columns
+        p.execs[3], p.node = self._instantiate(graph).value, node.value
         p.params = c.addressof(self._params)
         p.node_params = c.addressof(self._node_params())
         p.size, p.block = op.COPY_SIZE, op.BLOCK

@@ -52,6 +52,11 @@ func (d *Driver) RawEventRecord(e uintptr, s uintptr) int32 {
 	return int32(d.api.CuEventRecord(driver.CUevent(e), driver.CUstream(s)))
 }
 
+// RawEventQuery is cuEventQuery.
+func (d *Driver) RawEventQuery(e uintptr) int32 {
+	return int32(d.api.CuEventQuery(driver.CUevent(e)))
+}
+
 // RawMemAllocFromPoolAsync is cuMemAllocFromPoolAsync.
 func (d *Driver) RawMemAllocFromPoolAsync(out0 *uint64, size uint64, pool uintptr, s uintptr) int32 {
 	v0, r := d.api.CuMemAllocFromPoolAsync(uint64(size), driver.CUmemoryPool(pool), driver.CUstream(s))

@@ -23,7 +23,7 @@ struct prepared {
 	CUresult (*cuEventRecord)(handle, handle);
 	void (*Py_IncRef)(void *);
 	void *none;
-	handle stream, kernel, event, execs[3], node;
+	handle stream, kernel, event, execs[4], node;
 	void **params;
 	const void *node_params;
 	CUdeviceptr dst, src;
@@ -51,6 +51,6 @@ void *launch_kernel(KEYWORDS)
 void *launch_graph_0(FAST) { return done(p.cuGraphLaunch(p.execs[0], p.stream)); }
 void *launch_graph_1(FAST) { return done(p.cuGraphLaunch(p.execs[1], p.stream)); }
 void *launch_graph_2(FAST) { return done(p.cuGraphLaunch(p.execs[2], p.stream)); }
-void *update_node(KEYWORDS) { return done(p.cuGraphExecKernelNodeSetParams(p.execs[0], p.node, p.node_params)); }
+void *update_node(KEYWORDS) { return done(p.cuGraphExecKernelNodeSetParams(p.execs[3], p.node, p.node_params)); }
 void *copy(KEYWORDS) { return done(p.cuMemcpyAsync(p.dst, p.src, p.size, p.stream)); }
 void *record(FAST) { return done(p.cuEventRecord(p.event, p.stream)); }

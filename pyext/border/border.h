@@ -93,6 +93,10 @@ int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
 /* Without the GIL, by the thread that waits, which keeps the stream and its context: is everything in it over, now or soon? 0:
  * it is not, or there is an error, or only cudago_wait can tell. */
 int cudago_poll_stream(uintptr_t ctx, uintptr_t stream);
+/* With the GIL: is the event reached, or without one, is everything in the stream over? 1, 0, or only Go can tell, and has the
+ * error if there is one. */
+enum { CUDAGO_ASK_GO = -1 };
+QUIET int cudago_ask(uintptr_t ctx, uintptr_t stream, uintptr_t event);
 void cudago_poll_opened(void); /* the driver is open: its calls are known */
 enum { CUDAGO_SLICE_MS = 20 };
 int cudago_interrupted(void);                      /* between two slices: -1 with an exception if the wait must end */

@@ -7,7 +7,7 @@
 #include "_cgo_export.h"
 #include <time.h>
 
-/* The beginning of a wait for a stream, which most are over in: see poll.go, which this is in C. What Go knows that ends a
+/* Questions that need no Go, and the beginning of a wait for a stream, which most are over in: see poll.go, which this is in C. What Go knows that ends a
  * wait otherwise are findings of checks, which the simulated driver makes, and waits that were interrupted. */
 
 static int64_t limit_ns; /* 0: Go polls */
@@ -25,22 +25,32 @@ static int64_t now_ns(void) {
 }
 
 /* Relaxed: it must not invalidate the capture of another thread. */
-static int32_t query(uintptr_t stream) {
+static QUIET int32_t query(uintptr_t stream, uintptr_t event) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     int32_t r = cu.cuThreadExchangeStreamCaptureMode(&mode);
     if (r) return r;
-    r = cu.cuStreamQuery(stream);
+    r = event ? cu.cuEventQuery(event) : cu.cuStreamQuery(stream);
     cu.cuThreadExchangeStreamCaptureMode(&mode);
     return r;
+}
+
+QUIET int cudago_ask(uintptr_t ctx, uintptr_t stream, uintptr_t event) {
+    if (!limit_ns) return CUDAGO_ASK_GO;
+    int pushed;
+    int32_t r = cudago_ctx_enter(ctx, &pushed);
+    if (!r) r = query(stream, event);
+    cudago_ctx_leave(pushed);
+    if (r == CUDA_ERROR_NOT_READY) return 0;
+    return r ? CUDAGO_ASK_GO : 1;
 }
 
 int cudago_poll_stream(uintptr_t ctx, uintptr_t stream) {
     if (!limit_ns || atomic_load(&held)) return 0;
     int pushed;
     int32_t r = cudago_ctx_enter(ctx, &pushed);
-    if (!r && (r = query(stream)) == CUDA_ERROR_NOT_READY) {
+    if (!r && (r = query(stream, 0)) == CUDA_ERROR_NOT_READY) {
         int64_t began = now_ns(), waited = 0;
-        while (waited <= limit_ns && (r = query(stream)) == CUDA_ERROR_NOT_READY)
+        while (waited <= limit_ns && (r = query(stream, 0)) == CUDA_ERROR_NOT_READY)
             for (int64_t end = waited + waited / 32; (waited = now_ns() - began) < end;) continue;
     }
     cudago_ctx_leave(pushed);

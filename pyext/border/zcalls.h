@@ -22,6 +22,7 @@ typedef struct {
     CUresult (*cuStreamGetCaptureInfo)(CUstream, CUstreamCaptureStatus *, unsigned long long *, CUgraph *, CUgraphNode **, CUgraphEdgeData **, size_t *);
     CUresult (*cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *);
     CUresult (*cuEventRecord)(CUevent, CUstream);
+    CUresult (*cuEventQuery)(CUevent);
     CUresult (*cuMemAllocFromPoolAsync)(CUdeviceptr *, size_t, CUmemoryPool, CUstream);
     CUresult (*cuMemFreeAsync)(CUdeviceptr, CUstream);
     CUresult (*cuMemcpyAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
@@ -45,6 +46,7 @@ typedef struct {
     X(cuStreamGetCaptureInfo, cudagoRawStreamGetCaptureInfo) \
     X(cuThreadExchangeStreamCaptureMode, cudagoRawThreadExchangeStreamCaptureMode) \
     X(cuEventRecord, cudagoRawEventRecord) \
+    X(cuEventQuery, cudagoRawEventQuery) \
     X(cuMemAllocFromPoolAsync, cudagoRawMemAllocFromPoolAsync) \
     X(cuMemFreeAsync, cudagoRawMemFreeAsync) \
     X(cuMemcpyAsync, cudagoRawMemcpyAsync) \

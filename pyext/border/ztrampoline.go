@@ -57,6 +57,12 @@ func cudagoRawEventRecord(e C.CUevent, s C.CUstream) (result C.CUresult) {
 	return C.CUresult(Driver.Load().RawEventRecord(uintptr(e), uintptr(s)))
 }
 
+//export cudagoRawEventQuery
+func cudagoRawEventQuery(e C.CUevent) (result C.CUresult) {
+	defer recoverRaw(&result)
+	return C.CUresult(Driver.Load().RawEventQuery(uintptr(e)))
+}
+
 //export cudagoRawMemAllocFromPoolAsync
 func cudagoRawMemAllocFromPoolAsync(out0 *C.CUdeviceptr, size C.size_t, pool C.CUmemoryPool, s C.CUstream) (result C.CUresult) {
 	defer recoverRaw(&result)

@@ -114,11 +114,18 @@ static PyObject *event_exit(EventObject *self, PyObject *const *args, Py_ssize_t
     return event_close(self, NULL);
 }
 
+/* A call beside a thread that is stuck in a launch may wait for it, and keeps the GIL here. */
+static QUIET int asked(const EventObject *self) {
+    return cudago_callbacks_alive ? CUDAGO_ASK_GO : cudago_ask(cudago_context_of(self->device), 0, self->h);
+}
+
 static PyObject *event_sync(EventObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
     uint64_t id = askable(self);
-    if (!id || cudago_wait(WAIT_EVENT, id) || cudago_print_flush()) return NULL;
+    if (!id) return NULL;
+    if (!cudago_on_callback_thread() && asked(self) == 1) Py_RETURN_NONE;
+    if (cudago_wait(WAIT_EVENT, id) || cudago_print_flush()) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -128,7 +135,8 @@ static PyObject *event_done(EventObject *self, void *unused) {
     uint64_t id = askable(self);
     if (!id) return NULL;
     cudago_status st = {0};
-    int done = cudagoEventDone(id, &st);
+    int done = asked(self);
+    if (done == CUDAGO_ASK_GO) done = cudagoEventDone(id, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     return PyBool_FromLong(done);
 }

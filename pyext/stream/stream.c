@@ -203,7 +203,8 @@ static QUIET PyObject *done_now(StreamObject *self, int only_looking) {
     int capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
     if (capturing) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
-    return ask_aside(s, only_looking);
+    int done = cudago_callbacks_alive ? CUDAGO_ASK_GO : cudago_ask(s->ctx, s->h, 0);
+    return done == CUDAGO_ASK_GO ? ask_aside(s, only_looking) : PyBool_FromLong(done);
 }
 static PyObject *stream_done(StreamObject *self, void *unused) {
     (void)unused;
