@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,5 +53,16 @@ func pollLimit() time.Duration {
 	return pollGPU
 }
 
+// cPolls says that C polls streams, before it comes here. It is written once,
+// while the driver is opened.
+var cPolls atomic.Bool
+
+func polledInC(kind C.int) bool { return kind == C.WAIT_STREAM && cPolls.Load() }
+
+// cudagoPollLimit is for C, which asks if it can poll.
+//
 //export cudagoPollLimit
-func cudagoPollLimit() C.int64_t { return C.int64_t(pollLimit()) }
+func cudagoPollLimit() C.int64_t {
+	cPolls.Store(true)
+	return C.int64_t(pollLimit())
+}

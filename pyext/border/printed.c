@@ -6,11 +6,11 @@
 
 #include "_cgo_export.h"
 
-/* Writes what device code printed to Python's sys.stdout. */
-static _Atomic int32_t any; /* has device code printed anything? */
+static _Atomic int32_t any; /* has device code printed anything? Go says so */
 
 int32_t *cudago_printed_address(void) { return (int32_t *)&any; }
 
+/* Writes what device code printed to Python's sys.stdout. */
 int cudago_print_flush(void) {
     char *text = atomic_load(&any) ? cudagoPrinted() : NULL;
     if (!text) return 0;

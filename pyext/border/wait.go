@@ -39,7 +39,7 @@ func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.u
 			return err
 		}
 		before := abandoned.takeOf(kind, id)
-		if done != nil && before == nil {
+		if done != nil && before == nil && !polledInC(kind) {
 			if over, err := poll(done); err != nil {
 				return err
 			} else if over {

@@ -14,13 +14,6 @@ CONFIG = cu.LaunchConfig(grid=1, block=4)
 
 
 @pytest.fixture
-def other(device):
-    """Another stream."""
-    with device.create_stream() as other:
-        yield other
-
-
-@pytest.fixture
 def memory(device, stream):
     """Two buffers of four numbers."""
     x, y = (device.allocate(16, stream=stream) for _ in range(2))

@@ -28,13 +28,6 @@ def x(device, stream):
         yield tensor
 
 
-@pytest.fixture
-def other(device):
-    """Another stream."""
-    with device.create_stream() as other:
-        yield other
-
-
 def facts(node) -> tuple:
     """Return what does not depend on which graph a node is in."""
     held = sorted((r.operand, r.nbytes, r.reason) for r in node.retained)

@@ -32,13 +32,6 @@ def x(device, stream):
 
 
 @pytest.fixture
-def other(device):
-    """Another stream."""
-    with device.create_stream() as other:
-        yield other
-
-
-@pytest.fixture
 def captured(stream, kernels, x, pinned):
     """Make a graph of two launches and a copy, which nobody has looked at."""
 
@@ -152,3 +145,24 @@ def test_the_same_launch_again_and_again_is_one_record(stream, kernels, x):
         step.launch(stream)
         assert x.numpy(stream=stream).tolist() == [(4 * big + 7) * big] * N
         assert [n.params.config.grid[0] for n in graph.nodes] == [1] * 6 + [2]
+
+
+@pytest.mark.parametrize("built", ["captured", "by hand"])
+def test_a_shared_record_changes_for_one_node_alone(stream, kernels, x, built):
+    if built == "captured":
+        with stream.capture() as graph:
+            for _ in range(3):
+                cu.launch(stream, CONFIG, kernels["add"], x, 100, N)
+    else:
+        node = graph = cu.Graph(stream.device)
+        for _ in range(3):
+            node = node.launch(CONFIG, kernels["add"], x, 100, N)
+    with graph, graph.instantiate() as step:
+        for value in (1, 2):  # the second time in place
+            step["kernel_1"].update({1: value})
+            step["kernel_1"].update({1: value})
+        graph["kernel_2"].update({1: 7})
+        assert [n.params.args[1] for n in graph.nodes] == [100, 100, 7]
+        assert [step[n.name].params.args[1] for n in graph.nodes] == [100, 2, 100]
+        step.launch(stream)
+        assert x.numpy(stream=stream).tolist() == [202] * N
