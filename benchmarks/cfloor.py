@@ -207,7 +207,7 @@ class Floor:
             self._capture(),
             self._build(),
             *(self._update_kernel(operation) for operation in _UPDATES),
-            self._update_memcpy(),
+            *(self._update_memcpy(operation) for operation in (op.BIND_COPY, op.UPDATE_COPY)),
             *(self._launch_graph(operation, 1) for operation in (op.BOUND, op.REPLAY)),
             self._alloc(),
             self._copy(),
@@ -275,12 +275,12 @@ class Floor:
         add = "cuGraphAddMemcpyNode"
         return graph, self._new(add, graph, None, c.c_size_t(0), c.byref(params), self._context)
 
-    def _update_memcpy(self) -> Case:
+    def _update_memcpy(self, operation: str) -> Case:
         params = self._copy_params()
         graph, node = self._copy_graph(params)
         args = (self._instantiate(graph), node, c.byref(params), self._context)
         function = "cuGraphExecMemcpyNodeSetParams"
-        return self._case(op.BIND_COPY, "update_memcpy_node", (function,), *args)
+        return self._case(operation, "update_memcpy_node", (function,), *args)
 
     def _capture(self) -> Case:
         calls = op.calls_per_batch(op.CAPTURE)

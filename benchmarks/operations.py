@@ -15,6 +15,7 @@ BIND = "bind a slot of an executable"
 BIND_COPY = "bind a slot of a copy"
 UPDATE = "update an argument of a kernel in an executable"
 UPDATE_NAMED = "the same by keyword"
+UPDATE_COPY = "update the source of a copy in an executable"
 UPDATE_ALL = "update all of a kernel in an executable"
 BOUND = "call a bound launch"
 REPLAY = "replay a function that is a graph"
@@ -47,6 +48,7 @@ ALL = (
     BIND_COPY,
     UPDATE,
     UPDATE_NAMED,
+    UPDATE_COPY,
     UPDATE_ALL,
     BOUND,
     REPLAY,
@@ -83,6 +85,7 @@ QUEUES_NOTHING = {
     BIND_COPY,
     UPDATE,
     UPDATE_NAMED,
+    UPDATE_COPY,
     UPDATE_ALL,
     WAIT,
     IMPORT,

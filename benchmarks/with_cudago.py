@@ -53,7 +53,7 @@ def _prepared(names: dict[str, Any]) -> dict[str, Any]:
         graph.launch(config, kernel, cu.slot("x", x), y, 1, name="touch")
         step = graph.instantiate()
     with cu.Graph() as graph:
-        graph.memcpy(y, cu.slot("src", x))
+        graph.memcpy(y, cu.slot("src", x), name="copied")
         upload = graph.instantiate()
 
     @cu.graph
@@ -71,6 +71,7 @@ def _prepared(names: dict[str, Any]) -> dict[str, Any]:
         "step": step,
         "touch": step["touch"],
         "upload": upload,
+        "copied": upload["copied"],
         "bound": kernel.bind(config, x, y, 1),
         "replayed": replayed,
         "build": build,
@@ -144,6 +145,7 @@ def cases() -> list[Case]:
         case(op.BIND_COPY, "upload.bind(src=x)"),
         case(op.UPDATE, "touch.update({2: 2})"),
         case(op.UPDATE_NAMED, "touch.update(n=2)"),
+        case(op.UPDATE_COPY, "copied.update(src=x)"),
         case(op.UPDATE_ALL, "touch.update(config, kernel, x, y, 2)"),
         case(op.BOUND, "bound(stream)"),
         case(op.REPLAY, "replayed(stream, x, y)"),

@@ -96,3 +96,17 @@ int cudago_change_make(ExecObject *self, cudago_change *c) {
     cudago_drain_waiting();
     return CUDAGO_WATCH("updated_node", "(OK)", self, node) ? -1 : 1;
 }
+
+/* --- one number ----------------------------------------------------------------------------------------------------------- */
+
+/* A loop gives a node another step, or another rate, before each launch. From the first look on nothing runs. */
+QUIET int cudago_change_number(ExecObject *self, uint64_t node, PyObject *name, long place, PyObject *given) {
+    PyObject *record;
+    if (!self->x || cudago_exec_lost(self->x) || cudago_watcher || !cudago_update_calm(self->x)) return 0;
+    cudago_owned *w = cudago_owned_changeable(self->x, node, &record);
+    if (!w || cudago_owned_lost(w)) return 0;
+    if (name) place = cudago_kernel_named((KernelObject *)PyTuple_GetItem(record, 0), w->k, name);
+    int32_t r = 0;
+    int changed = place >= 0 && place < w->k->n && cudago_owned_number(self->x, w, record, (int)place, given, &r);
+    return r ? cudago_raise_update("cuGraphExecKernelNodeSetParams", r, self->device) : changed;
+}

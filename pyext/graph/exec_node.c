@@ -73,26 +73,36 @@ static int end_change(ExecNodeObject *self, cudago_change *c, int simple) {
 
 /* update(name=argument, ...) */
 static int update_named(ExecNodeObject *self, PyObject *const *given, PyObject *names) {
+    Py_ssize_t n = PyTuple_Size(names);
+    int number = n == 1 ? cudago_change_number(self->exec, self->number, PyTuple_GetItem(names, 0), 0, given[0]) : 0;
+    if (number) return number;
     cudago_change c;
     if (!cudago_change_begin(&c, self->exec, self->number)) return 0;
     int simple = 1;
-    for (Py_ssize_t i = 0, n = PyTuple_Size(names); simple && i < n; i++)
+    for (Py_ssize_t i = 0; simple && i < n; i++)
         simple = cudago_change_add(&c, cudago_kernel_named(c.kernel, c.k, PyTuple_GetItem(names, i)), given[i]);
     return end_change(self, &c, simple);
 }
 
+/* -1: it is none. */
+static long place_of(PyObject *place) {
+    int overflow;
+    if (!PyLong_CheckExact(place)) return -1;
+    long which = PyLong_AsLongAndOverflow(place, &overflow);
+    return overflow ? -1 : which;
+}
+
 /* update({position: argument, ...}) */
 static int update_placed(ExecNodeObject *self, PyObject *places) {
+    Py_ssize_t at = 0, n = PyDict_Size(places);
+    PyObject *place, *given;
+    int one = n == 1 && PyDict_Next(places, &at, &place, &given);
+    int number = one ? cudago_change_number(self->exec, self->number, NULL, place_of(place), given) : 0;
+    if (number) return number;
     cudago_change c;
     if (!cudago_change_begin(&c, self->exec, self->number)) return 0;
     int simple = 1;
-    Py_ssize_t at = 0;
-    PyObject *place, *given;
-    while (simple && PyDict_Next(places, &at, &place, &given)) {
-        int overflow = !PyLong_CheckExact(place);
-        long which = overflow ? -1 : PyLong_AsLongAndOverflow(place, &overflow);
-        simple = !overflow && cudago_change_add(&c, which, given);
-    }
+    for (at = 0; simple && PyDict_Next(places, &at, &place, &given);) simple = cudago_change_add(&c, place_of(place), given);
     return end_change(self, &c, simple);
 }
 

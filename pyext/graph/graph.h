@@ -419,6 +419,13 @@ QUIET int cudago_change_add(cudago_change *c, Py_ssize_t which, PyObject *given)
 /* 1: it is made; 0: it cannot be made here, and nothing has happened; -1 with an exception. Ends the change. */
 int cudago_change_make(ExecObject *self, cudago_change *c);
 void cudago_change_end(cudago_change *c);
+/* Another number for one parameter, by its name or, without one, its place. 1: it is changed; 0: it is not that simple, and
+ * nothing has happened; -1 with an exception. */
+QUIET int cudago_change_number(ExecObject *self, uint64_t node, PyObject *name, long place, PyObject *given);
+/* The same, but 0 whenever nothing has happened; *r is the CUresult. */
+QUIET int cudago_owned_number(const cudago_exec *x, cudago_owned *w, PyObject *record, int which, PyObject *given, int32_t *r);
+int cudago_raise_update(const char *operation, int32_t code, int32_t device); /* of the driver; returns -1 */
+QUIET int cudago_update_calm(const cudago_exec *x); /* update.c: an update would not wait, and keeps nobody waiting */
 QUIET cudago_owned *cudago_owned_changeable(cudago_exec *x, uint64_t node, PyObject **record); /* NULL: it is not */
 QUIET int cudago_owned_lost(const cudago_owned *w); /* memory that it uses */
 QUIET int32_t cudago_owned_change(ExecObject *self, cudago_owned *w, PyObject *record, cudago_change *c, const cudago_packing *p,

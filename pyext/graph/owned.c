@@ -264,3 +264,17 @@ QUIET int32_t cudago_owned_change(ExecObject *self, cudago_owned *w, PyObject *r
     let_go(self, gone);
     return 0;
 }
+
+/* What is replaced must be a number too, so that nothing is kept for it, and nothing runs when it is dropped. */
+QUIET int cudago_owned_number(const cudago_exec *x, cudago_owned *w, PyObject *record, int which, PyObject *given, int32_t *r) {
+    PyObject *was = PyTuple_GetItem(record, 2 + which);
+    uint32_t size = w->k->params[which].size;
+    uint8_t now[8], before[8];
+    if (!(PyLong_CheckExact(was) || PyFloat_CheckExact(was)) || !cudago_pack_number(&w->k->params[which], given, now)) return 0;
+    memcpy(before, w->params[which], size);
+    memcpy(w->params[which], now, size);
+    *r = call_kernel(x, w, w->k, w->params, (ConfigObject *)PyTuple_GetItem(record, 1));
+    if (!*r) return !PyTuple_SetItem(record, 2 + which, NEW_REF(given));
+    memcpy(w->params[which], before, size);
+    return 0;
+}

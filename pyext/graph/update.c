@@ -45,16 +45,23 @@ static QUIET void leave(cudago_exec *x) {
     x->owed = x->waiting;
 }
 
+QUIET int cudago_update_calm(const cudago_exec *x) {
+    return !x->updates && !x->inside && !x->owed && !x->waiting && !x->of->busy && !cudago_stall();
+}
+
+int cudago_raise_update(const char *operation, int32_t code, int32_t device) {
+    cudago_status st = {0};
+    cudagoDetailError((char *)operation, code, device, "", &st);
+    return cudago_raise(&st);
+}
+
 /* 0 if nothing was refused. */
 static int raise_refusal(cudago_refusal *why, int32_t device) {
     if (why->st.kind) return cudago_raise(&why->st);
     if (why->lost) return cudago_operand_now(why->lost);
     if (why->closed) return cudago_semaphore_now(why->closed);
     if (why->no_memory) return PyErr_NoMemory(), -1;
-    if (!why->operation) return 0;
-    cudago_status st = {0};
-    cudagoDetailError((char *)why->operation, why->code, device, "", &st);
-    return cudago_raise(&st);
+    return why->operation ? cudago_raise_update(why->operation, why->code, device) : 0;
 }
 
 int cudago_update_gate(ExecObject *self, cudago_update_now *now, void *at) {

@@ -176,6 +176,7 @@ static int refuse_array(const char *what) {
 }
 
 static int resolve(OperandObject *o, PyObject *object, int flags, const char *what) {
+    if (Py_TYPE(object) == cudago_cls[CLS_BUFFER]) return from_buffer(o, (BufferObject *)object, 0); /* as most are */
     if (cudago_is(object, CLS_ARRAY)) return flags & OPERAND_BOX ? from_array(o, (ArrayObject *)object) : refuse_array(what);
     if (cudago_is(object, CLS_MIPMAPPED)) return refuse_mipmapped(what);
     if (flags & OPERAND_KERNEL && cudago_is(object, CLS_DESCRIPTOR)) return from_descriptor(o, (DescriptorObject *)object);

@@ -53,6 +53,14 @@ static int pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     return 0;
 }
 
+/* 0 if it does not fit. */
+static inline QUIET int put_double(const cudago_param *p, double d, uint8_t *to) {
+    if (p->size == 8) return memcpy(to, &d, 8), 1;
+    float f = (float)d;
+    if (isinf(f) && !isinf(d)) return 0;
+    return memcpy(to, &f, 4), 1;
+}
+
 static int pack_float(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     double d = PyFloat_AsDouble(arg);
     if (d == -1.0 && PyErr_Occurred()) {
@@ -60,15 +68,24 @@ static int pack_float(packing *pk, const cudago_param *p, PyObject *arg, uint8_t
         PyErr_Clear();
         return wrong_type(pk, p, arg);
     }
-    if (p->size == 8) return memcpy(to, &d, 8), 0;
-    float f = (float)d;
-    if (isinf(f) && !isinf(d)) {
-        PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is a float of 32 bits, %S does not fit", pk->index,
-                     pk->kernel->name, arg);
-        return -1;
+    if (put_double(p, d, to)) return 0;
+    PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is a float of 32 bits, %S does not fit", pk->index, pk->kernel->name,
+                 arg);
+    return -1;
+}
+
+/* For an int or a float itself that the parameter takes, as nearly all scalars are. 0: it is none, or is refused; nothing is
+ * raised and nothing has run. */
+QUIET int cudago_pack_number(const cudago_param *p, PyObject *arg, uint8_t *to) {
+    int is_float = p->type == PARAM_FLOAT, overflow = 0;
+    if (PyLong_CheckExact(arg) && (is_float || p->type == PARAM_INT || p->type == PARAM_UINT)) {
+        int64_t v = PyLong_AsLongLongAndOverflow(arg, &overflow), span = (int64_t)1 << (8 * p->size & 63);
+        if (overflow) return 0;
+        if (is_float) return put_double(p, (double)v, to);
+        if (p->size < 8 && (v >= span || v < -(span >> 1))) return 0;
+        return memcpy(to, &v, p->size), 1;
     }
-    memcpy(to, &f, 4);
-    return 0;
+    return is_float && PyFloat_CheckExact(arg) && put_double(p, PyFloat_AsDouble(arg), to);
 }
 
 /* bytes, or a NumPy structured scalar or any other buffer of the right length. */
@@ -332,6 +349,7 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     PyTypeObject *t = Py_TYPE(arg);
     int pointer = p->size == 8 && (p->type == PARAM_UINT || p->type == PARAM_INT || p->type == PARAM_BITS);
     if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
         if (p->type == PARAM_FLOAT) return pack_float(pk, p, arg, to);
         return p->type == PARAM_BYTES ? wrong_type(pk, p, arg) : pack_int(pk, p, arg, to);

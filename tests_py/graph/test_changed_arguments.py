@@ -123,6 +123,81 @@ def test_values(step, buffers, stream):
     assert node.params.args == (x, 5, N)
 
 
+@pytest.mark.parametrize("by", ["name", "place"])
+def test_one_number(graph, buffers, code, stream, by):
+    """It takes the shortest way, and refuses what all ways refuse."""
+    graph.launch(CONFIG, code["wide"], buffers[0], 1.0)
+    step = graph.instantiate()
+    node = warm(step)
+    node.update(value=0)  # the names are asked for
+
+    def update(value):
+        node.update(value=value) if by == "name" else node.update({1: value})
+
+    def doubles():
+        step.launch(stream)
+        out = np.zeros(8)
+        buffers[0][: out.nbytes].copy_to(out, stream=stream)
+        stream.sync()
+        return set(out.tolist())
+
+    huge = 1 << 60
+    for value in (0.1, 7, -7, huge + 1, -0.0, float("inf"), 1e308, 2):
+        update(value)
+        assert node.params.args[1] is value
+        warm(step)  # somebody has the record now
+        update(value)
+        assert doubles() == {float(value)}
+    for value, error in ((1 << 2000, OverflowError), ("1", TypeError), (buffers[1], TypeError)):
+        with pytest.raises(error):
+            update(value)
+        assert doubles() == {2.0}
+    update(np.float64(3))  # a subclass of float
+    update(True)
+    assert doubles() == {1.0}
+    assert [r.operand for r in step.retained] == ["parameter 0", "kernel"]
+
+
+def test_numbers_of_their_widths(graph, buffers, stream):
+    """Signed and unsigned are one to PTX; the widest of each fits, and no more."""
+    source = """extern "C" __global__ void kinds(
+        char* y, char a, short b, int c, long long d, float e) {
+        *y = a + b + c + d + e;
+    }"""
+    graph.launch(CONFIG, cu.Program(source).compile()["kinds"], buffers[0], *[0] * 5)
+    step = graph.instantiate()
+    node = warm(step)
+    for place, bits in ((1, 8), (2, 16), (3, 32), (4, 64)):
+        for fits in (0, (1 << bits) - 1, -1 << (bits - 1)):
+            node.update({place: fits})
+            assert node.params.args[place] == fits
+            warm(step, 5)
+        for number in (1 << bits, (-1 << (bits - 1)) - 1):
+            with pytest.raises(OverflowError, match=f"parameter {place} .* {bits} bits"):
+                node.update({place: number})
+        with pytest.raises(TypeError, match=f"parameter {place}"):
+            node.update({place: 1.0})
+    with pytest.raises(OverflowError, match="parameter 5"):
+        node.update({5: 1e39})
+    node.update({5: float("nan")})
+    assert node.params.args[5] != node.params.args[5]
+
+
+def test_a_number_in_the_place_of_memory(step, buffers, stream):
+    """What was kept for it goes; what was a number alone is exchanged."""
+    node = step.nodes[0]
+    alive = weakref.ref(buffers[0])
+    node.update({0: buffers[1].handle})
+    buffers[0].close()
+    buffers[0] = buffers[2]
+    settle()
+    assert alive() is None
+    node.update({0: buffers[2].handle})
+    node.update(value=8)
+    step.launch(stream)
+    assert (numbers(buffers[1], stream), numbers(buffers[2], stream)) == (0, 8)
+
+
 def test_random_updates(step, buffers, stream, code):
     """What the node does, what it retains and what it says of itself agree."""
     node, chosen = step.nodes[0], random.Random(1)
@@ -595,7 +670,8 @@ for _ in range(3):
     node.update(a=1)
 number = 1 << 20
 CHANGES = (
-    lambda: node.update(a=number), lambda: node.update({1: number, 2: number}),
+    lambda: node.update(a=number), lambda: node.update({1: number}),
+    lambda: node.update({1: number, 2: number}),
     lambda: step.bind(y=y), lambda: step.bind(y=y, a=number), lambda: node.update({0: None}),
 )
 

@@ -13,7 +13,7 @@ GIL_TAKERS = {
 }
 
 LIBC = {"offsetof", "malloc", "calloc", "realloc", "free", "memcpy", "memset", "memmove", "memcmp"}
-LIBC |= {"snprintf"}
+LIBC |= {"snprintf", "isinf"}
 LIBC |= {"atomic_load", "atomic_store", "atomic_exchange", "atomic_fetch_add", "atomic_fetch_sub"}
 LIBC |= {"atomic_compare_exchange_strong"}
 LIBC |= {"clock_gettime"}
@@ -32,6 +32,7 @@ PYTHON_QUIET = {
     "PyTuple_Size", "PyTuple_GetItem", "PyList_Size", "PyList_GetItem",
     "PyBuffer_FillInfo", "PyErr_Occurred", "PyIndex_Check", "PyUnicode_FromString",
     "PyThread_get_thread_ident", "PyObject_Init", "PyWeakref_GetObject",
+    "PyLong_CheckExact", "PyFloat_CheckExact",
 }  # fmt: skip
 
 # Of package dlpack's C core, which knows no Python; a release of a count only queues.
@@ -73,7 +74,7 @@ GO_QUIET = {
 RAISERS = {
     "PyErr_SetString", "PyErr_Format", "PyErr_NoMemory", "cudago_raise", "cudago_raise_closed",
     "cudago_raise_closed_as", "cudago_raise_lost", "cudago_raise_no_stream", "cudago_raise_no_cell",
-    "cudago_raise_moved",
+    "cudago_raise_moved", "cudago_raise_update",
     "cudago_raise_expected", "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
     "cudago_raise_abandoned",
 }  # fmt: skip
@@ -132,6 +133,9 @@ QUIET_CALLS: dict[str, str] = {
     "cudago_tensor_alloc:cudago_alloc_native": "of a type that takes no part in garbage collection",
     "cudago_site_find:of_caller": OFF,
     "cudago_site_utf8:utf8_of": OFF,
+    "cudago_pack_number:PyLong_AsLongLongAndOverflow": "of an int itself",
+    "cudago_pack_number:PyFloat_AsDouble": "of a float itself",
+    "cudago_owned_number:PyTuple_SetItem": "what it replaces is an int or a float itself",
     "cudago_owned_change:PyTuple_SetItem": "what it replaces is counted, and so is dropped later",
 }
 
