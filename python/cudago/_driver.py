@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 from . import _core
 from ._cold import read, read_unopened
 from ._gopy import api
-from ._tensor import strided
 
 if TYPE_CHECKING:
     from .typing import DriverChoice, DriverName
@@ -118,25 +117,37 @@ def live_objects() -> dict[str, int]:
     1
     """
     counts = dict(json.loads(read_unopened(api.live_objects)))
-    if strided.held():  # our own kernels, which nobody can close
-        counts["ObjectCode"] -= strided.held()
+    ours = sys.modules.get("cudago._tensor.strided")  # which nobody can close
+    if ours and (held := ours.held()):
+        counts["ObjectCode"] -= held
     return {kind: n for kind, n in counts.items() if n}
 
 
-def _nvrtc_directories() -> list[str]:
-    """Return where NVRTC's wheels put the library: nvidia/cu13/lib, nvidia/cuda_nvrtc/lib."""
-    return _directories_of("libnvrtc.so*")
+def _names_in(folder: str) -> list[str]:
+    try:
+        return [entry.name for entry in os.scandir(folder)]
+    except OSError:
+        return []
 
 
-def _directories_of(pattern: str) -> list[str]:
+def _wheel_folders() -> list[tuple[str, list[str]]]:
+    """Return where NVIDIA's wheels put libraries, nvidia/cu13/lib and such, and what is there."""
     from importlib.util import find_spec
-    from pathlib import Path
 
     spec = find_spec("nvidia")
-    roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
-    # NVIDIA's wheel for CUDA 12 has libnvvm in cuda_nvcc/nvvm/lib64.
-    places = [d for r in roots for f in ("*/lib", "*/nvvm/lib64") for d in sorted(r.glob(f))[::-1]]
-    return [str(d) for d in places if any(d.glob(pattern))]
+    roots = list(spec.submodule_search_locations or []) if spec else []
+    # The wheel for CUDA 12 has libnvvm in cuda_nvcc/nvvm/lib64.
+    places = [
+        f"{root}/{package}/{folder}"
+        for root in roots
+        for folder in ("lib", "nvvm/lib64")
+        for package in sorted(_names_in(root), reverse=True)
+    ]
+    return [(place, names) for place in places if (names := _names_in(place))]
+
+
+def _folders_of(library: str, folders: list[tuple[str, list[str]]]) -> list[str]:
+    return [f for f, names in folders if any(n.startswith(f"{library}.so") for n in names)]
 
 
 def _options() -> str:
@@ -146,13 +157,14 @@ def _options() -> str:
         raise ValueError(
             f"CUDAGO_DRIVER must be one of {', '.join(map(repr, _CHOICES))}, got {driver!r}"
         )
+    folders = _wheel_folders()
     return json.dumps(
         {
             "driver": driver,
             "sim": os.environ.get("CUDAGO_SIM", ""),
-            "nvrtc": _nvrtc_directories(),
-            "nvjitlink": _directories_of("libnvJitLink.so*"),
-            "nvvm": _directories_of("libnvvm.so*"),
+            "nvrtc": _folders_of("libnvrtc", folders),
+            "nvjitlink": _folders_of("libnvJitLink", folders),
+            "nvvm": _folders_of("libnvvm", folders),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
             "last": os.environ.get("CUDAGO_LAST_CALLS", ""),
         }
@@ -166,6 +178,9 @@ def _notice() -> str:
 
 def _opened() -> None:
     """Log the driver, and its notice once. Called by the native module."""
+    if "logging" not in sys.modules:  # importing it takes longer than all else that is ours here
+        _print_notice(_notice())
+        return
     import logging
 
     log = logging.getLogger("cudago")
@@ -176,5 +191,11 @@ def _opened() -> None:
         return
     if log.hasHandlers():
         log.warning("%s", notice)
-    else:  # logging's handler of last resort would not name cudago
+    else:
+        _print_notice(notice)
+
+
+def _print_notice(notice: str) -> None:
+    """Do what logging's handler of last resort would, which does not name cudago."""
+    if notice:
         print(f"cudago: {notice}", file=sys.stderr)

@@ -54,6 +54,51 @@ def test_things_that_need_no_driver(script):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
+def test_the_first_launch_loads_no_more_of_python(script, driver):
+    """What importing pathlib and logging takes is a process's time to its first launch."""
+    run = script(
+        """
+        import sys
+        import cudago as cu
+        before = set(sys.modules)
+        device = cu.Device()
+        stream = device.create_stream()
+        ptx = ".version 6.0 .target sm_50 .address_size 64 .entry k(.param .u64 x) { ret; }"
+        kernel = cu.ObjectCode.from_ptx(ptx).get_kernel("k")
+        memory = device.allocate(64, stream=stream)
+        cu.launch(stream, cu.LaunchConfig(1, 32), kernel, memory)
+        stream.sync()
+        loaded = {name for name in set(sys.modules) - before if not name.startswith("cudago")}
+        print(sorted(loaded - {"importlib.util", "importlib._abc"}))
+        """,
+        CUDAGO_DRIVER=driver,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "[]\n", "")
+
+
+@pytest.mark.parametrize(
+    "prelude, stderr",
+    [
+        ("", "cudago: {}\n"),
+        ("import logging", "cudago: {}\n"),
+        ("import logging; logging.basicConfig()", "WARNING:cudago:{}\n"),
+        ("import logging; logging.getLogger('cudago').setLevel('ERROR')", ""),
+    ],
+)
+def test_a_notice_goes_where_the_program_listens(script, prelude, stderr):
+    """Why the simulated driver was chosen; a program without logging has chosen no place."""
+    run = script(
+        f"{prelude}\nimport cudago as cu\ncu.init()\nprint(cu.driver_name())\n"
+        "print(cu._driver._notice())",
+        CUDAGO_DRIVER="auto",
+        CUDAGO_LIBCUDA="/nowhere/libcuda.so",
+    )
+    name, notice = run.stdout.splitlines()
+    assert name == "sim"
+    assert "/nowhere/libcuda.so" in notice
+    assert run.stderr == stderr.format(notice)
+
+
 def test_many_threads_import_at_once(script):
     run = script(
         """

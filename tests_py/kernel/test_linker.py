@@ -167,7 +167,7 @@ def test_without_nvjitlink(script, tmp_path):
         """
         import cudago as cu
         import cudago._driver as driver
-        driver._directories_of = lambda pattern: []
+        driver._wheel_folders = lambda: []
         o = cu.ProgramOptions(relocatable_device_code=True)
         code = cu.ObjectCode.from_ltoir(b"something")
         try:

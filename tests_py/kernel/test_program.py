@@ -430,7 +430,7 @@ def test_without_nvrtc(script, driver):
         """
         import importlib.machinery
         import cudago as cu, cudago._driver
-        cudago._driver._nvrtc_directories = lambda: []
+        cudago._driver._wheel_folders = lambda: []
         try:
             cu.Program('extern "C" __global__ void k() {}').compile()
         except cu.CUDAError as e:

@@ -41,7 +41,6 @@ DEFERRED = {
         "importlib.util",
     ): "wheels are looked for when a driver opens",
     ("cudago._driver", "logging"): "loads traceback; it is told when a driver opens",
-    ("cudago._driver", "pathlib"): "loads urllib, for where the wheels' libraries are",
     ("cudago._kernel.kernel", "cudago._graph.bound"): "graphs are loaded when one is made",
     (
         "cudago._kernel.kernel",

@@ -15,7 +15,7 @@ from typing import Any
 import cudago as cu
 
 from .._cold import read_unopened
-from .._driver import _notice, _nvrtc_directories
+from .._driver import _folders_of, _notice, _wheel_folders
 from .._gopy import api
 
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
@@ -96,7 +96,7 @@ def _device(device: Any) -> dict[str, Any]:
 
 
 def _nvrtc() -> dict[str, Any]:
-    found: dict[str, Any] = {"looked_in": _nvrtc_directories()}
+    found: dict[str, Any] = {"looked_in": _folders_of("libnvrtc", _wheel_folders())}
     try:
         code = cu.Program('extern "C" __global__ void nothing() {}').compile("ptx")
     except (cu.CUDAError, ValueError) as e:  # ValueError: a variable that is wrong
