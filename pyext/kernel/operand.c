@@ -44,26 +44,12 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     return 0;
 }
 
-static PyTypeObject *array_type; /* NumPy's; it stays loaded. NULL: not seen yet */
-
-/* Before NumPy is loaded nothing is an array of its. */
-static int is_array(PyObject *object) {
-    if (array_type) return PyObject_TypeCheck(object, array_type);
-    PyObject *name = PyUnicode_FromString("numpy"), *numpy = name ? PyImport_GetModule(name) : NULL;
-    PyObject *type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
-    if (type && PyType_Check(type)) array_type = (PyTypeObject *)type, type = NULL;
-    Py_XDECREF(type);
-    Py_XDECREF(numpy);
-    Py_XDECREF(name);
-    return cudago_forgive() ? -1 : array_type && PyObject_TypeCheck(object, array_type);
-}
-
 /* The array whose memory an object exports, or NULL; a new reference. */
 static PyObject *array_of(PyObject *object) {
     static PyObject *base; /* interned */
     if (!base && !(base = PyUnicode_InternFromString("base"))) return NULL;
     PyObject *at = PyMemoryView_Check(object) ? PyObject_GetAttrString(object, "obj") : NEW_REF(object), *last = NULL;
-    for (int most = 8; at && most-- && is_array(at) > 0;) { /* a class of its own may say that it is its base */
+    for (int most = 8; at && most-- && cudago_is_array(at) > 0;) { /* a class of its own may say that it is its base */
         Py_XDECREF(last);
         last = at;
         at = PyObject_GetAttr(last, base);
@@ -83,10 +69,15 @@ static int forbid_resize(OperandObject *o, PyObject *object) {
 }
 
 static int from_export(OperandObject *o, PyObject *object, int flags, const char *what) {
-    o->export = cudago_export_of(object, flags & OPERAND_WRITABLE, what, &o->address, &o->nbytes, &o->readonly);
+    cudago_exported_bytes e;
+    if (!(o->export = cudago_export_of(object, flags & OPERAND_WRITABLE, what, &e))) return -1;
+    o->address = e.address;
+    o->nbytes = e.nbytes;
+    o->readonly = e.readonly;
+    o->element = e.dtype.bits ? cudago_element(e.dtype) : 0;
     o->host = 1;
     o->pageable = 1;
-    return o->export ? forbid_resize(o, object) : -1;
+    return forbid_resize(o, object);
 }
 
 static void from_own_cell(OperandObject *o, cudago_cell *cell, uint64_t address) {

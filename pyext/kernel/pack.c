@@ -161,15 +161,23 @@ static const char *element_name(uint8_t element) {
     return name ? name : "";
 }
 
-static int wrong_element(packing *pk, const cudago_param *p, PyObject *arg) {
-    PyObject *dtype = PyObject_GetAttrString(arg, "dtype");
-    if (!dtype) PyErr_Clear();
+/* What the argument says of its elements, or what is known of them. */
+static PyObject *element_text(PyObject *arg, uint8_t element) {
+    PyObject *dtype = PyObject_GetAttrString(arg, "dtype"), *text = dtype ? PyObject_Str(dtype) : NULL;
+    Py_XDECREF(dtype);
+    if (text || cudago_forgive()) return text;
+    return PyUnicode_FromString(*element_name(element) ? element_name(element) : "another byte order, or no number");
+}
+
+static int wrong_element(packing *pk, const cudago_param *p, PyObject *arg, uint8_t element) {
+    PyObject *text = element_text(arg, element);
+    if (!text) return -1;
     PyErr_Format(PyExc_TypeError,
-                 "parameter %d of kernel %U points to %s%s by the kernel's source, got elements of type %S (%R): convert them, or "
+                 "parameter %d of kernel %U points to %s%s by the kernel's source, got elements of type %U (%R): convert them, or "
                  "pass the memory without a type, as a Buffer; kernel.parameter_types says what is known, and can be set",
                  pk->index, pk->kernel->name, element_name(p->element), p->element >> 4 == kDLInt ? " or its unsigned twin" : "",
-                 dtype ? dtype : Py_None, (PyObject *)Py_TYPE(arg));
-    Py_XDECREF(dtype);
+                 text, (PyObject *)Py_TYPE(arg));
+    Py_DECREF(text);
     return -1;
 }
 
@@ -194,7 +202,7 @@ static int note_theirs(packing *pk, OperandObject *o) {
 }
 
 static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
-    if (differs(p, o->element)) return wrong_element(pk, p, o->object);
+    if (differs(p, o->element)) return wrong_element(pk, p, o->object, o->element);
     if (check_device(pk, o->cell, o->device)) return -1;
     if (o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
@@ -337,7 +345,7 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
     uint64_t address;
     cudago_cell *cell;
     uint64_t nbytes;
-    if (p->element && differs(p, cudago_element(t->dtype))) return wrong_element(pk, p, (PyObject *)t);
+    if (p->element && differs(p, cudago_element(t->dtype))) return wrong_element(pk, p, (PyObject *)t, cudago_element(t->dtype));
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
     if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would not learn its strides */
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;

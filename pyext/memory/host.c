@@ -4,6 +4,8 @@
 
 #include "memory.h"
 
+#include "../../dlpack/dtype.h"
+
 #include "_cgo_export.h"
 
 /* Host memory that others own. */
@@ -19,22 +21,124 @@ static int unusable(const char *what, int writable) {
     return -1;
 }
 
+static PyTypeObject *array_type; /* NumPy's; it stays loaded. NULL: not seen yet */
+
+int cudago_is_array(PyObject *object) {
+    if (array_type) return PyObject_TypeCheck(object, array_type);
+    PyObject *name = PyUnicode_FromString("numpy"), *numpy = name ? PyImport_GetModule(name) : NULL;
+    PyObject *type = numpy ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    if (type && PyType_Check(type)) array_type = (PyTypeObject *)type, type = NULL;
+    Py_XDECREF(type);
+    Py_XDECREF(numpy);
+    Py_XDECREF(name);
+    return cudago_forgive() ? -1 : array_type && PyObject_TypeCheck(object, array_type);
+}
+
+/* --- types of elements ------------------------------------------------------------------------------------------------- */
+
+/* Are there references to Python objects among the elements? Names of fields stand between colons. */
+static int holds_objects(const char *format) {
+    for (int in_name = 0; format && *format; format++) {
+        if (*format == ':') in_name = !in_name;
+        else if (*format == 'O' && !in_name) return 1;
+    }
+    return 0;
+}
+
+/* The width is that of the element: 'l' of ctypes has 8 bytes although it says that sizes are standard. */
+static DLDataType type_of(const Py_buffer *v) {
+    static const struct {
+        const char *letters;
+        uint8_t code;
+    } kinds[] = {{"bhilqn", kDLInt}, {"BHILQN", kDLUInt}, {"efdg", kDLFloat}, {"?", kDLBool}};
+    const char *f = v->format ? v->format : "B";
+    int swapped = (*f == '>' || *f == '!') && v->itemsize > 1;
+    if (*f && strchr("@=<>!", *f)) f++;
+    int complex = *f == 'Z';
+    f += complex;
+    for (size_t i = 0; *f && !f[1] && i < sizeof kinds / sizeof *kinds; i++)
+        if (strchr(kinds[i].letters, *f))
+            return (DLDataType){swapped ? kDLOpaqueHandle : complex ? kDLComplex
+                                                                    : kinds[i].code,
+                                (uint8_t)(8 * v->itemsize), 1};
+    return (DLDataType){0};
+}
+
+/* That of an array; bits 0 if it is not known, or the array has another layout than a tensor. */
+static DLDataType type_of_array(PyObject *array) {
+    DLDataType d = {0};
+    PyObject *type = PyObject_GetAttrString(array, "dtype"), *text = type ? PyObject_Str(type) : NULL;
+    const char *name = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (!name || cudago_dtype_parse(name, &d) || d.bits < 8) d.bits = 0;
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    return d;
+}
+
+/* The protocol has no format for the types that other packages give NumPy, such as bfloat16. Of those that we know, this is
+ * the same memory as bytes; NULL with an exception, or without one if it is not such an array. */
+static PyObject *as_bytes(PyObject *array, DLDataType *dtype) {
+    if (cudago_is_array(array) <= 0) return NULL;
+    *dtype = type_of_array(array);
+    PyObject *flags = PyErr_Occurred() || !dtype->bits ? NULL : PyObject_GetAttrString(array, "flags");
+    PyObject *in_order = flags ? PyObject_GetAttrString(flags, "c_contiguous") : NULL, *flat = NULL, *bytes = NULL;
+    if (in_order == Py_True) flat = PyObject_CallMethod(array, "reshape", "i", -1);
+    if (flat) bytes = PyObject_CallMethod(flat, "view", "s", "u1");
+    Py_XDECREF(flat);
+    Py_XDECREF(in_order);
+    Py_XDECREF(flags);
+    return bytes;
+}
+
+/* --- exports ------------------------------------------------------------------------------------------------------------ */
+
+/* NULL with the exception of the protocol, whatever else was tried. */
+static PyObject *view_of(PyObject *object, DLDataType *dtype) {
+    PyObject *type, *value, *trace, *view = PyMemoryView_FromObject(object);
+    dtype->bits = 0;
+    if (view || (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError))) return view;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *bytes = as_bytes(object, dtype);
+    if (bytes) view = PyMemoryView_FromObject(bytes);
+    Py_XDECREF(bytes);
+    if (!view && !cudago_forgive()) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return view;
+}
+
+static int refuse_objects(const char *what) {
+    PyErr_Format(PyExc_TypeError, "%s must be plain memory: its elements are or have Python objects, of which a copy of their bytes would be "
+                                  "no reference",
+                 what);
+    return -1;
+}
+
+static int read_export(PyObject *view, int writable, const char *what, cudago_exported_bytes *out) {
+    Py_buffer v;
+    if (PyObject_GetBuffer(view, &v, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0))) return unusable(what, writable);
+    int objects = holds_objects(v.format);
+    if (!out->dtype.bits) out->dtype = type_of(&v);
+    out->address = (uint64_t)(uintptr_t)v.buf;
+    out->nbytes = (uint64_t)v.len;
+    out->readonly = v.readonly;
+    PyBuffer_Release(&v);
+    return objects ? refuse_objects(what) : 0;
+}
+
 /* We hold the export through a memoryview of our own, not by a Py_buffer: the collector may clear a dead memoryview of
  * the user's while an export of it is open, and CPython crashes when that export is released later. Nobody can take an
  * export of our memoryview. */
-PyObject *cudago_export_of(PyObject *object, int writable, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly) {
-    Py_buffer view;
-    PyObject *export = PyMemoryView_FromObject(object);
-    if (!export || PyObject_GetBuffer(export, &view, PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0))) {
-        unusable(what, writable);
-        Py_XDECREF(export);
-        return NULL;
-    }
-    *address = (uint64_t)(uintptr_t)view.buf;
-    *nbytes = (uint64_t)view.len;
-    *readonly = view.readonly;
-    PyBuffer_Release(&view);
-    return export;
+PyObject *cudago_export_of(PyObject *object, int writable, const char *what, cudago_exported_bytes *out) {
+    PyObject *view = view_of(object, &out->dtype);
+    if (!view) return unusable(what, writable), NULL;
+    if (!read_export(view, writable, what, out)) return view;
+    Py_DECREF(view);
+    return NULL;
 }
 
 int cudago_host_known(uint64_t address) { return cudagoHostKnown(address); }

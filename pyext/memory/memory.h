@@ -24,8 +24,15 @@ typedef struct {
 } PointerObject;
 
 /* host.c: host memory. */
-/* A memoryview of ours that holds the object's buffer export, and the range it covers; NULL with BufferError. */
-PyObject *cudago_export_of(PyObject *object, int writable, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly);
+typedef struct {
+    uint64_t address, nbytes;
+    DLDataType dtype; /* of its elements; bits 0: it is not one that we know */
+    int32_t readonly;
+} cudago_exported_bytes;
+/* A memoryview of ours that holds the object's buffer export, and what it covers. NULL with BufferError, or TypeError if that
+ * is references to Python objects. */
+PyObject *cudago_export_of(PyObject *object, int writable, const char *what, cudago_exported_bytes *out);
+int cudago_is_array(PyObject *object); /* of NumPy's; before NumPy is loaded nothing is. -1 with an exception */
 int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 
 /* How long an allocation waits for earlier releases. */

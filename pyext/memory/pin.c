@@ -20,15 +20,17 @@ static void release_pin(cudago_cell *cell) {
 
 /* The export of the object to pin, and its range. */
 static PyObject *export_of(PyObject *object, int read_only, uint64_t *address, uint64_t *size) {
-    int32_t readonly;
+    cudago_exported_bytes e;
     if (!PyObject_CheckBuffer(object)) {
         PyErr_Format(PyExc_TypeError, "obj must have the buffer protocol, as a NumPy array or a bytearray has, not be a %R",
                      (PyObject *)Py_TYPE(object));
         return NULL;
     }
-    PyObject *export = cudago_export_of(object, 0, "obj", address, size, &readonly);
+    PyObject *export = cudago_export_of(object, 0, "obj", &e);
     if (!export) return NULL;
-    int refused = readonly && !read_only;
+    *address = e.address;
+    *size = e.nbytes;
+    int refused = e.readonly && !read_only;
     if (!refused && *size) return export;
     Py_DECREF(export);
     if (refused) PyErr_SetString(PyExc_BufferError, "obj is read-only: pass read_only=True");

@@ -63,13 +63,16 @@ SEEN = {  # a value, and what it makes a program say
 USES = {"CUDAGO_NVJITLINK_PATH": LINK, "CUDAGO_NVVM_PATH": IR}
 
 
+LIBRARIES = ["libnvrtc.so.13", "libnvJitLink.so.13", "libnvvm.so.4"]
+
+
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_it_is_read_when_the_page_says(name, script):
     value, said = SEEN[name]
     start, use = "import os, cudago\n", COMPILE
     if name.endswith("_PATH"):  # the message names places only where no package has the library
         use = USES.get(name, COMPILE)
-        start += "cudago._driver._directories_of = lambda pattern: ['/packages']\n"
+        start += f"cudago._driver._wheel_folders = lambda: [('/packages', {LIBRARIES})]\n"
         if "/packages" not in script(start + use, CUDAGO_DRIVER="sim").stdout:
             pytest.skip("this machine has a library of its own")
     environment = {"CUDAGO_DRIVER": "nvidia" if name == "CUDAGO_LIBCUDA" else "sim"}
