@@ -21,6 +21,23 @@ PyObject *cudago_graph_condition(GraphObject *self, PyObject *first) {
     return Py_BuildValue("KK", (unsigned long long)number, (unsigned long long)handle);
 }
 
+QUIET const cudago_hierarchy *cudago_graph_hierarchy(GraphObject *graph) { return graph->of; }
+
+static int foreign(PyObject *condition, const char *whose) {
+    PyErr_Format(PyExc_ValueError, "%R is of %s: a kernel can set the conditions of its own graph alone", condition, whose);
+    return -1;
+}
+
+int cudago_condition_fits(const cudago_packing *p, const cudago_hierarchy *of, int in_graph) {
+    if (!p->condition || !of) return 0; /* a graph without one is closed, and says so later */
+    PyObject *graph = PyObject_GetAttrString(p->condition, "graph");
+    if (!graph) return -1;
+    const cudago_hierarchy *its = cudago_is(graph, CLS_GRAPH) ? cudago_graph_hierarchy((GraphObject *)graph) : NULL;
+    Py_DECREF(graph);
+    if (its) return its == of ? 0 : foreign(p->condition, "another graph");
+    return in_graph ? foreign(p->condition, "a closed graph") : 0;
+}
+
 /* _add_conditional(deps, condition, type, count, name) */
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);

@@ -514,9 +514,13 @@ OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* n
 /* What is done with a kernel, its configuration and its arguments once all have been evaluated: adding a node, or
  * updating one. enter may release the GIL. now is QUIET, or passes a gate. */
 typedef struct {
-    int (*enter)(void *at); /* -1 with an exception */
+    int (*enter)(void *at, const cudago_packing *p); /* -1 with an exception */
     PyObject *(*now)(void *at, const cudago_packing *p, ConfigObject *c);
 } cudago_kernel_use;
+/* May kernels of that hierarchy be given the condition that is packed, if one is? -1 with ValueError. That of a closed graph may
+ * be of an executable that is open, but of no graph. */
+QUIET const cudago_hierarchy *cudago_graph_hierarchy(GraphObject *graph); /* to be compared only; NULL: it is closed */
+int cudago_condition_fits(const cudago_packing *p, const cudago_hierarchy *of, int in_graph);
 PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
                              PyObject *const *args, Py_ssize_t n, PyObject *like); /* like: see cudago_packing */
 Py_ssize_t cudago_read_arguments(PyObject *tuple, PyObject **items); /* borrowed, at most CUDAGO_MAX_PARAMS; -1 with an exception */

@@ -11,7 +11,7 @@
 enum { SMALL_VALUES = 256 }; /* bytes of parameters that are packed on the stack */
 
 static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cudago_kernel_use *use, void *at) {
-    if (cudago_pack_own(p, (PyObject *)config) || use->enter(at) || cudago_pack_now(p)) return NULL;
+    if (cudago_pack_own(p, (PyObject *)config) || use->enter(at, p) || cudago_pack_now(p)) return NULL;
     return use->now(at, p, config);
 }
 
@@ -53,7 +53,10 @@ typedef struct {
     cudago_place *p;
     NodeObject *node; /* is given the number */
 } kernel_place;
-static int enter_graph(void *at) { return cudago_graph_ready(((kernel_place *)at)->graph); }
+static int enter_graph(void *at, const cudago_packing *p) {
+    GraphObject *graph = ((kernel_place *)at)->graph;
+    return cudago_condition_fits(p, cudago_graph_hierarchy(graph), 1) || cudago_graph_ready(graph) ? -1 : 0;
+}
 static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObject *c) {
     kernel_place *kp = at;
     if (cudago_graph_open(kp->graph)) return NULL;

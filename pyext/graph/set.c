@@ -94,7 +94,10 @@ typedef struct {
     GraphObject *graph;
     uint64_t node;
 } graph_node;
-static int enter_graph(void *at) { return cudago_graph_ready(((graph_node *)at)->graph); }
+static int enter_graph(void *at, const cudago_packing *p) {
+    GraphObject *graph = ((graph_node *)at)->graph;
+    return cudago_condition_fits(p, cudago_graph_hierarchy(graph), 1) || cudago_graph_ready(graph) ? -1 : 0;
+}
 static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObject *c) {
     graph_node *g = at;
     if (cudago_graph_open(g->graph)) return NULL;

@@ -239,7 +239,11 @@ static QUIET void kernel_now(ExecObject *self, void *at, cudago_refusal *why) {
     why->operation = "cuGraphExecKernelNodeSetParams";
     why->code = r;
 }
-static int enter_exec(void *at) { return cudago_exec_open(((kernel_update *)at)->exec); }
+static QUIET const cudago_hierarchy *hierarchy_of(ExecObject *self) { return self->x ? self->x->of : NULL; }
+static int enter_exec(void *at, const cudago_packing *p) {
+    ExecObject *exec = ((kernel_update *)at)->exec;
+    return cudago_condition_fits(p, hierarchy_of(exec), 0) || cudago_exec_open(exec) ? -1 : 0;
+}
 static PyObject *update_kernel(void *at, const cudago_packing *p, ConfigObject *c) {
     kernel_update *u = at;
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];

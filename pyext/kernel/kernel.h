@@ -222,6 +222,7 @@ typedef struct { /* first what every call touches, then the lists, of which most
     PyObject *keep;        /* list of Operands for what other libraries and the host own, or NULL */
     OperandObject **own;   /* Operands of our own objects, for a graph: one for each of native; NULL if not made */
     PyObject *like;        /* the record of another node of the same graph, whose Operands will do again, borrowed; or NULL */
+    PyObject *condition;   /* the first argument that is a condition of a graph, borrowed; or NULL */
     PyObject *record;      /* for a graph: a tuple of the kernel, the configuration, and for each argument its Operand or
                               its value, which can be packed again; NULL if not made */
     int natives, index;    /* index: of the argument being packed */
@@ -248,6 +249,7 @@ int cudago_pack_memory(cudago_packing *p, const cudago_param *param, PyObject *a
 /* Puts own references to all that is kept until a launch has ended into refs, which has room for n_kept and keep. */
 QUIET size_t cudago_kept(const cudago_packing *p, uintptr_t *refs);
 
+PyObject *cudago_set_condition(PyObject *module, PyObject *cls);
 const char *cudago_parameter_name(int index); /* "parameter 1", until the next call */
 int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values);
 /* The same for n of the parameters; args is by their indices, as ever. */

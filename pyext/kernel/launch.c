@@ -147,6 +147,11 @@ static QUIET int order_theirs(const cudago_packing *p, const cudago_stream *s) {
     return 0;
 }
 
+static QUIET int raise_condition(void) {
+    PyErr_SetString(PyExc_ValueError, "a condition is an argument of kernels of its graph alone: launch the kernel in the graph, or in a capture");
+    return -1;
+}
+
 /* CUDAGO_AGAIN if the stream is capturing, and what its graph has to keep was not made. */
 static QUIET int launch_now(const launching *l) {
     cudago_packing *p = l->p;
@@ -161,6 +166,7 @@ static QUIET int launch_now(const launching *l) {
         if (!p->record) return CUDAGO_AGAIN;
         return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p); /* which notes the events */
     }
+    if (p->condition) return raise_condition();
     if (cudago_pack_now(p)) return -1;
     int away = !cudago_keeps_gil(s) || p->n_far;
     if (!away && order_theirs(p, s)) return -1;

@@ -317,8 +317,22 @@ static int pack_struct(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     return r;
 }
 
+static PyTypeObject *condition_class;
+
+/* _set_condition(cls): an argument of this class is a number that only kernels of its graph can use. */
+PyObject *cudago_set_condition(PyObject *module, PyObject *cls) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (!PyType_Check(cls)) return PyErr_SetString(PyExc_TypeError, "_set_condition takes a class"), NULL;
+    PyTypeObject *before = condition_class;
+    condition_class = (PyTypeObject *)NEW_REF(cls);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
+    if (Py_TYPE(arg) == condition_class && !pk->condition) pk->condition = arg;
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR) &&
         !((DescriptorObject *)((OperandObject *)arg)->object)->texture)
         return pack_descriptor_again(pk, p, (OperandObject *)arg, to);
@@ -398,6 +412,7 @@ static void begin(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject 
     pk->own = NULL;
     pk->record = NULL;
     pk->like = NULL;
+    pk->condition = NULL;
     pk->natives = pk->n_theirs = pk->n_far = pk->n_lent = pk->n_kept = pk->ran = 0;
 }
 

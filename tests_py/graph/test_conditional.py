@@ -281,3 +281,58 @@ def test_kernels_that_set_conditions_are_released_with_their_graph(device):
     graph.close()
     del graph
     assert cu.live_objects() == before
+
+
+def test_a_condition_is_for_kernels_of_its_graph_alone(graph, code, n, stream):
+    """Of another graph it would be set without an order, and its handle may be no condition's any more."""
+    more, halve = graph.condition(default=1), code["halve"]
+    loop = graph.while_loop(more)
+    loop.body.launch(ONE, halve, more, n, name="halve")
+    with cu.Graph() as other:
+        own = other.condition()
+        other.if_then(own).body.launch(ONE, halve, own, n, name="halve")
+        ways = (
+            lambda c: other.launch(ONE, halve, c, n),
+            lambda c: other.nodes[0].bodies[0].launch(ONE, halve, c, n),
+            lambda c: other.set_condition(c, 1),
+            lambda c: other.nodes[0].set_condition(c, n[:1]),
+            lambda c: other.nodes[0].body["halve"].update({0: c}),
+            lambda c: other.launch(ONE, halve, cu.slot("more", c), n),
+        )
+        for way in ways:
+            with pytest.raises(ValueError, match="is of another graph: a kernel can set"):
+                way(more)
+        with other.instantiate() as step:
+            with pytest.raises(ValueError, match="is of another graph"):
+                step.nodes[-1].update({0: more})
+            step.nodes[-1].update({0: own})
+        with pytest.raises(ValueError, match="is an argument of kernels of its graph alone"):
+            cu.launch(stream, ONE, halve, more, n)
+        run(graph, stream)
+        assert n.numpy(stream=stream).tolist() == [7, 7]
+        graph.close()
+        for way in ways:
+            with pytest.raises(ValueError, match="is of a closed graph"):
+                way(more)
+        assert [node.kind for node in other.nodes] == ["conditional"]
+
+
+def test_an_executable_outlives_the_graph_of_its_conditions(graph, code, n, stream):
+    more = graph.condition(default=1)
+    loop = graph.while_loop(more)
+    loop.body.launch(ONE, code["halve"], more, n, name="halve")
+    with graph.instantiate() as step:
+        graph.close()
+        step.nodes[-1].update({0: more, 1: n})
+        step.launch(stream)
+        stream.sync()
+    assert n.numpy(stream=stream).tolist() == [7, 7]
+
+
+def test_a_captured_body_takes_its_condition(graph, code, n, stream):
+    more = graph.condition(default=1)
+    body = graph.while_loop(more).body
+    with body.capture(stream):
+        cu.launch(stream, ONE, code["halve"], more, n)
+    run(graph, stream)
+    assert n.numpy(stream=stream).tolist() == [7, 7]

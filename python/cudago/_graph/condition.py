@@ -8,6 +8,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from .. import _core
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
 
@@ -76,6 +77,9 @@ class Condition:
 
     def __repr__(self) -> str:
         return f"<cudago.Condition {self.handle:#x}: default {self.default}>"
+
+
+_core._set_condition(Condition)
 
 
 def expect_condition(value: object) -> Condition:
