@@ -322,8 +322,9 @@ static int discard(const ending *e) {
     int over = end(e, 1, &id, &st);
     free(st.message); /* nobody will see this capture's error */
     free(st.detail);
-    s->abandoned = over ? 0 : st.code ? st.code
-                                      : CUDAGO_CAPTURE_LEFT;
+    int failed = st.code && st.code != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    s->abandoned = over ? 0 : failed ? st.code
+                                     : CUDAGO_CAPTURE_LEFT;
     cudago_stream_release(s);
     return over;
 }

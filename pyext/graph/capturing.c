@@ -40,11 +40,17 @@ static PyObject *capture_enter(CaptureObject *self, PyObject *unused) {
     return NEW_REF(self->graph);
 }
 
+/* What only another thread can end stays in the block, for that thread to leave it. */
+static void put_back(CaptureObject *self, PyObject *graph) {
+    if (!self->graph && cudago_is_anothers((GraphObject *)graph)) self->graph = graph;
+    else Py_DECREF(graph);
+}
+
 static int end(CaptureObject *self, PyObject *discard) {
     PyObject *args[] = {self->graph, discard};
     self->graph = NULL;
     PyObject *r = cudago_capture_end(NULL, args, 2);
-    Py_DECREF(args[0]);
+    put_back(self, args[0]);
     Py_XDECREF(r);
     return r ? 0 : -1;
 }
@@ -87,6 +93,7 @@ static void abandon(CaptureObject *self) {
     if (!self->graph) return;
     PyErr_Fetch(&type, &value, &trace);
     if (end(self, Py_True)) PyErr_WriteUnraisable(self->stream);
+    Py_CLEAR(self->graph); /* whose end is then that of the capture, in the right thread */
     PyErr_Restore(type, value, trace);
 }
 

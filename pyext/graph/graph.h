@@ -181,6 +181,10 @@ typedef struct {
     cudago_hierarchy *of;
     PyObject *slots;          /* or NULL */
 } GraphObject;
+/* Is it being captured, and only another thread can end that? */
+static inline QUIET int cudago_is_anothers(const GraphObject *g) {
+    return g->capturing && g->mode != CU_STREAM_CAPTURE_MODE_RELAXED && g->thread != PyThread_get_thread_ident();
+}
 
 /* Where a node goes: the numbers of the nodes that it waits for, and its name. Most nodes wait for one. */
 typedef struct {

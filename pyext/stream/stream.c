@@ -220,8 +220,10 @@ static PyObject *stream_is_idle(StreamObject *self, void *unused) {
 
 static QUIET PyObject *is_capturing_now(StreamObject *self) {
     cudago_stream *s = cudago_stream_now(self);
-    int capturing = s ? cudago_capturing(s) : -1;
-    return capturing < 0 ? NULL : PyBool_FromLong(capturing);
+    if (!s) return NULL;
+    int32_t r;
+    int capturing = cudago_capture_open(s, &r); /* whoever has to end it */
+    return r ? (cudago_raise_result("cuStreamIsCapturing", r), NULL) : PyBool_FromLong(capturing);
 }
 static PyObject *stream_is_capturing(StreamObject *self, void *unused) {
     (void)unused;

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 
 import pytest
 
@@ -23,6 +24,27 @@ def a(device, stream):
     with device.allocate(4 * N, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         yield buffer
+
+
+@pytest.fixture
+def other_thread():
+    """Calls a function in another thread and returns what it raised, or None."""
+
+    def call(function):
+        raised = []
+
+        def run():
+            try:
+                function()
+            except Exception as e:
+                raised.append(e)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return raised[0] if raised else None
+
+    return call
 
 
 def numbers(buffer, stream) -> list[int]:
@@ -198,3 +220,46 @@ def test_nothing_goes_into_a_capture_that_cannot_be_ended(script, driver):
         CUDAGO_SIM="faults=0",
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_block_that_another_thread_has_left_is_left_by_its_own(stream, device, other_thread):
+    """The driver lets only the thread that began a capture end it; the block is still there for that thread."""
+    memory = device.allocate(64, stream=stream)
+    block = stream.capture()
+    graph = block.__enter__()
+    memory.fill(1, stream=stream)
+    for _ in range(2):
+        error = other_thread(lambda: block.__exit__(None, None, None))
+        assert "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD" in str(error)
+        assert stream.is_capturing
+    assert block.__exit__(None, None, None) is False
+    assert not stream.is_capturing
+    assert [node.kind for node in graph.nodes] == ["memset"]
+    memory.close()
+
+
+def test_a_block_that_another_thread_drops_is_ended_by_its_own(device, other_thread):
+    """Until then the stream says what it is in."""
+    stream = device.create_stream()
+    memory = device.allocate(64, stream=stream)
+    stream.sync()
+
+    def block():
+        with stream.capture():
+            memory.fill(1, stream=stream)
+            yield
+
+    held = [block()]
+    next(held[0])
+    unraisable = []
+    before, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        other_thread(held.clear)
+    finally:
+        sys.unraisablehook = before
+    assert "WRONG_THREAD" in str(unraisable[0].exc_value)
+    assert "ends when it" in str(other_thread(lambda: memory.fill(2, stream=stream)))
+    assert not stream.is_capturing  # this call is its thread's next
+    memory.fill(2, stream=stream)
+    stream.sync()
+    memory.close()
