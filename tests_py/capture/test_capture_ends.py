@@ -223,7 +223,7 @@ def test_nothing_goes_into_a_capture_that_cannot_be_ended(script, driver):
 
 
 def test_a_block_that_another_thread_has_left_is_left_by_its_own(stream, device, other_thread):
-    """The driver lets only the thread that began a capture end it; the block is still there for that thread."""
+    """Only the thread that began a capture can end it: the block is still there for that thread."""
     memory = device.allocate(64, stream=stream)
     block = stream.capture()
     graph = block.__enter__()

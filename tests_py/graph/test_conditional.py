@@ -284,7 +284,7 @@ def test_kernels_that_set_conditions_are_released_with_their_graph(device):
 
 
 def test_a_condition_is_for_kernels_of_its_graph_alone(graph, code, n, stream):
-    """Of another graph it would be set without an order, and its handle may be no condition's any more."""
+    """That of another graph would be set without an order, and may be gone."""
     more, halve = graph.condition(default=1), code["halve"]
     loop = graph.while_loop(more)
     loop.body.launch(ONE, halve, more, n, name="halve")
