@@ -836,6 +836,23 @@
 #define DOC_KERNEL_NAME \
     "The kernel's name in its module."
 
+#define DOC_DESCRIPTOR_CLOSE \
+    "close($self)\n" \
+    "--\n" \
+    "\n" \
+    "Let go of the memory. Closing twice is fine.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Launches in flight and graphs that have it as an argument keep it, and the memory.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuTexObjectDestroy``, ``cuSurfObjectDestroy``"
+
+#define DOC_DESCRIPTOR_IS_CLOSED \
+    "Whether `close` was called."
+
 #define DOC_MIPMAPPEDARRAY_CLOSE \
     "close($self)\n" \
     "--\n" \

@@ -8,7 +8,7 @@
 
 /* What a kernel takes by value to find memory with: tensor maps, textures and surfaces. They never change, so a launch
  * copies a tensor map's bytes, or the handle of the others. One holds a count of its memory's cell, so that no tensor has to stay open.
- * The driver has objects for textures and surfaces, which are destroyed with the Python object. */
+ * The driver has objects for textures and surfaces, which are destroyed when the Python object goes, or is closed and not used. */
 
 PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell) {
     DescriptorObject *new = cudago_alloc(CLS_DESCRIPTOR);
@@ -164,18 +164,65 @@ PyObject *cudago_texture_new(PyObject *module, PyObject *args) {
     return NULL;
 }
 
+/* --- what it has -------------------------------------------------------------------------------------------------------- */
+
+static QUIET void take(DescriptorObject *d, uint64_t *texture, cudago_cell **cell, PyObject **tensor) {
+    *texture = d->texture;
+    *cell = d->cell;
+    *tensor = d->tensor;
+    d->texture = 0;
+    d->cell = NULL;
+    d->tensor = NULL;
+}
+
+static void let_go(DescriptorObject *d) {
+    uint64_t texture;
+    cudago_cell *cell;
+    PyObject *tensor;
+    take(d, &texture, &cell, &tensor);
+    if (texture && !cudago_unusable) cudagoTextureRelease(texture);
+    if (cell && !cudago_forked) cudago_cell_let_go(cell);
+    Py_XDECREF(tensor);
+}
+
+QUIET int cudago_descriptor_open(const DescriptorObject *d) {
+    return d->closed ? cudago_raise_closed(d->size == sizeof d->bytes ? "tensor map" : "texture or surface") : 0;
+}
+
+void cudago_descriptor_left(DescriptorObject *d) {
+    if (!--d->users && d->closed) let_go(d);
+}
+
+/* close(): the driver destroys a texture at once, so it stays for those who use it. */
+static PyObject *descriptor_close(DescriptorObject *d, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    d->closed = 1;
+    if (!d->users) let_go(d);
+    Py_RETURN_NONE;
+}
+static PyObject *descriptor_enter(DescriptorObject *d, PyObject *unused) {
+    (void)unused;
+    return NEW_REF(d);
+}
+static PyObject *descriptor_exit(DescriptorObject *d, PyObject *const *args, Py_ssize_t n) {
+    (void)args;
+    (void)n;
+    return descriptor_close(d, NULL);
+}
+
 static void descriptor_dealloc(DescriptorObject *d) {
     if (d->weak) PyObject_ClearWeakRefs((PyObject *)d);
-    if (d->texture && !cudago_unusable) cudagoTextureRelease(d->texture);
-    if (d->cell && !cudago_forked) cudago_cell_let_go(d->cell);
-    Py_XDECREF(d->tensor);
+    let_go(d);
     Py_XDECREF(d->facts);
     cudago_free((PyObject *)d);
 }
 
+static QUIET PyObject *tensor_now(DescriptorObject *d) { return cudago_descriptor_open(d) ? NULL : NEW_REF(d->tensor); }
 static PyObject *descriptor_tensor(DescriptorObject *d, void *unused) {
     (void)unused;
-    return NEW_REF(d->tensor);
+    CUDAGO_ENTER(NULL);
+    return tensor_now(d);
 }
 static PyObject *descriptor_facts(DescriptorObject *d, void *unused) {
     (void)unused;
@@ -183,17 +230,36 @@ static PyObject *descriptor_facts(DescriptorObject *d, void *unused) {
 }
 static PyObject *descriptor_bytes(DescriptorObject *d, void *unused) {
     (void)unused;
+    CUDAGO_ENTER(NULL);
+    if (cudago_descriptor_open(d)) return NULL;
     return PyBytes_FromStringAndSize((const char *)d->bytes, (Py_ssize_t)d->size);
 }
+static PyObject *descriptor_is_closed(DescriptorObject *d, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(d->closed);
+}
 
+static PyMethodDef methods[] = {
+    {"close", METHOD(descriptor_close), METH_NOARGS, DOC_DESCRIPTOR_CLOSE},
+    {"__enter__", METHOD(descriptor_enter), METH_NOARGS, NULL},
+    {"__exit__", METHOD(descriptor_exit), METH_FASTCALL, NULL},
+    {0},
+};
 static PyGetSetDef getset[] = {
     {"_tensor", (getter)descriptor_tensor, NULL, NULL, NULL},
     {"_facts", (getter)descriptor_facts, NULL, NULL, NULL},
     {"_bytes", (getter)descriptor_bytes, NULL, NULL, NULL},
+    {"is_closed", (getter)descriptor_is_closed, NULL, DOC_DESCRIPTOR_IS_CLOSED, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(DescriptorObject), {0}};
-static PyType_Slot slots[] = {{Py_tp_dealloc, descriptor_dealloc}, {Py_tp_getset, getset}, {Py_tp_members, members}, {0, NULL}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, descriptor_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
+};
 PyType_Spec cudago_descriptor_spec = {
     "cudago._core.Descriptor",
     sizeof(DescriptorObject),

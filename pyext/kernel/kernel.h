@@ -123,6 +123,7 @@ typedef struct {
     int32_t index;       /* the index of a kernel's argument */
     int32_t interface;   /* made from a __cuda_array_interface__ */
     int32_t at_rest;     /* of a library that says it works on the host only: no stream has work on it */
+    uint8_t described;   /* it counts among the users of the descriptor that object is */
     uint8_t element;     /* of a tensor: cudago_element; 0: not known */
     uintptr_t stream;    /* the interface's: pending work is queued there; 0: none is */
     void *call;          /* the record of a Python callable, from cudago_call_new */
@@ -141,6 +142,8 @@ typedef struct {
     int32_t readonly;
     uint32_t size;            /* of the argument: 128, or 8 of a texture's handle */
     uint64_t texture;         /* Go's number of it, a texture or a surface, or 0 */
+    int32_t closed;
+    uint32_t users;           /* Operands, which keep what it has open when it is closed */
     uint8_t bytes[128];
 } DescriptorObject;
 
@@ -171,6 +174,8 @@ typedef struct {
 /* descriptor.c: a new descriptor of a Python class, over nothing yet; NULL with an exception. */
 DescriptorObject *cudago_descriptor_alloc(PyObject *cls, PyObject *of, PyObject *facts);
 int cudago_make_texture(DescriptorObject *d, cudago_texels *texels);
+QUIET int cudago_descriptor_open(const DescriptorObject *d); /* -1 with ClosedError if it is not */
+void cudago_descriptor_left(DescriptorObject *d);            /* by an Operand */
 /* A new one that says the same, over a cell for graphs, of which it takes over the caller's count. NULL with
  * an exception, and the count is given back. */
 PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell);
@@ -255,6 +260,13 @@ int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObj
 /* The same for n of the parameters; args is by their indices, as ever. */
 int cudago_pack_some(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, const uint16_t *which, int n,
                      uint8_t *values);
+/* number.c: a number, as an integer or a floating-point number or as what the parameter is. The first two take what is one; the
+ * third what is_number says, or has item() or value. -1 with an exception that names the parameter. */
+int cudago_pack_int(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
+int cudago_pack_float(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
+int cudago_pack_scalar(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
+int cudago_is_number(PyObject *arg); /* of what has the buffer protocol */
+int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject *arg); /* TypeError; returns -1 */
 /* Writes an int or a float itself, as nearly all scalars are, if the parameter takes it. 0: it is none, or is refused;
  * nothing is raised. */
 QUIET int cudago_pack_number(const cudago_param *param, PyObject *arg, uint8_t *to);

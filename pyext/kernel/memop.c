@@ -68,7 +68,7 @@ QUIET int cudago_memop_fits(const OperandObject *o, const cudago_memop_value *va
     const char *name = m->waits ? "src" : "dst";
     if (cudago_operand_now(o)) return -1;
     if (o->nbytes != 4 && o->nbytes != 8)
-        return PyErr_Format(PyExc_ValueError, "%s must have 4 or 8 bytes, the width of the value, got %llu: see Buffer.slice and Tensor indexing", name, (unsigned long long)o->nbytes), -1;
+        return PyErr_Format(PyExc_ValueError, "%s must have 4 or 8 bytes, the width of the value, got %llu: take a part of it, as memory[:8]", name, (unsigned long long)o->nbytes), -1;
     if (o->address % o->nbytes)
         return PyErr_Format(PyExc_ValueError, "%s must be aligned to its %llu bytes, got address %p", name, (unsigned long long)o->nbytes, (void *)(uintptr_t)o->address), -1;
     m->width = (uint32_t)o->nbytes;

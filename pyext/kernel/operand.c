@@ -130,8 +130,8 @@ static int from_cai(OperandObject *o, PyObject *object, PyObject *interface, int
     return 0;
 }
 
-static QUIET int from_descriptor(OperandObject *o, const DescriptorObject *d) {
-    if (cudago_cell_now(d->cell, "memory of the tensor map")) return -1;
+static QUIET int from_descriptor(OperandObject *o, DescriptorObject *d) {
+    if (cudago_descriptor_open(d) || cudago_cell_now(d->cell, "memory of the tensor map")) return -1;
     cudago_cell_retain(d->cell);
     o->cell = d->cell;
     o->address = d->address;
@@ -140,6 +140,8 @@ static QUIET int from_descriptor(OperandObject *o, const DescriptorObject *d) {
     o->host = cudago_cell_is_host(d->cell);
     o->readonly = d->readonly;
     o->device = d->device;
+    o->described = 1;
+    d->users++;
     return 0;
 }
 
@@ -208,6 +210,8 @@ static int keep_address(OperandObject *o) {
     cudago_cell_retain(kept);
     o->cell = kept;
     o->object = own;
+    if (o->described) cudago_descriptor_left((DescriptorObject *)object);
+    o->described = 0; /* nobody closes a copy of ours */
     cudago_cell_release(users);
     Py_DECREF(object);
     return 0;
@@ -299,6 +303,7 @@ static void operand_dealloc(OperandObject *self) {
     if (self->of) self->of->released++;
     if (self->theirs) cudago_cell_release_gil(self->theirs);
     if (self->storage.data) cudago_operands_stored--;
+    if (self->described) cudago_descriptor_left((DescriptorObject *)self->object);
     if (self->cell) cudago_cell_release_gil(self->cell);
     Py_XDECREF(self->object);
     cudago_free((PyObject *)self);

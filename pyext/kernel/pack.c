@@ -4,8 +4,6 @@
 
 #include "kernel.h"
 
-#include <math.h>
-
 /* The only path to a kernel: each argument is checked against the kernel's real parameter and written to its place. If
  * this fails nothing has happened yet. */
 
@@ -19,78 +17,16 @@ static const char *type_name(const cudago_param *p, char *out, size_t n) {
     return out;
 }
 
-static int wrong_type(packing *pk, const cudago_param *p, PyObject *arg) {
+int cudago_wrong_argument(packing *pk, const cudago_param *p, PyObject *arg) {
     char want[64];
     PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s, got %R (%R)", pk->index, pk->kernel->name,
                  type_name(p, want, sizeof want), arg, (PyObject *)Py_TYPE(arg));
     return -1;
 }
 
-static int out_of_range(packing *pk, const cudago_param *p, PyObject *arg) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is an integer of %u bits, %S does not fit", pk->index,
-                 pk->kernel->name, p->size * 8, arg);
-    return -1;
-}
-
-/* PTX does not tell signed from unsigned (NVRTC says .u32 for int), so both ranges are accepted. */
-static int pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    int overflow;
-    long long v = PyLong_AsLongLongAndOverflow(arg, &overflow);
-    if (v == -1 && !overflow && PyErr_Occurred()) return -1;
-    if (overflow < 0) return out_of_range(pk, p, arg);
-    uint64_t bits = (uint64_t)v;
-    if (overflow > 0) {
-        if (p->size < 8) return out_of_range(pk, p, arg);
-        bits = PyLong_AsUnsignedLongLong(arg);
-        if (bits == (uint64_t)-1 && PyErr_Occurred()) return out_of_range(pk, p, arg);
-    } else if (p->size < 8) {
-        int64_t span = INT64_C(1) << (8 * p->size);
-        if (v >= span || v < -(span >> 1)) return out_of_range(pk, p, arg);
-    }
-    if (p->size == 4) return memcpy(to, &bits, 4), 0;
-    memcpy(to, &bits, p->size); /* little-endian, as CUDA's hosts are */
-    return 0;
-}
-
-/* 0 if it does not fit. */
-static inline QUIET int put_double(const cudago_param *p, double d, uint8_t *to) {
-    if (p->size == 8) return memcpy(to, &d, 8), 1;
-    float f = (float)d;
-    if (isinf(f) && !isinf(d)) return 0;
-    return memcpy(to, &f, 4), 1;
-}
-
-static int pack_float(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    double d = PyFloat_AsDouble(arg);
-    if (d == -1.0 && PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
-        PyErr_Clear();
-        return wrong_type(pk, p, arg);
-    }
-    if (put_double(p, d, to)) return 0;
-    PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is a float of 32 bits, %S does not fit", pk->index, pk->kernel->name,
-                 arg);
-    return -1;
-}
-
-/* For an int or a float itself that the parameter takes, as nearly all scalars are. 0: it is none, or is refused; nothing is
- * raised and nothing has run. */
-QUIET int cudago_pack_number(const cudago_param *p, PyObject *arg, uint8_t *to) {
-    int is_float = p->type == PARAM_FLOAT, overflow = 0;
-    if (PyLong_CheckExact(arg) && (is_float || p->type == PARAM_INT || p->type == PARAM_UINT)) {
-        int64_t v = PyLong_AsLongLongAndOverflow(arg, &overflow), span = (int64_t)1 << (8 * p->size & 63);
-        if (overflow) return 0;
-        if (is_float) return put_double(p, (double)v, to);
-        if (p->size < 8 && (v >= span || v < -(span >> 1))) return 0;
-        return memcpy(to, &v, p->size), 1;
-    }
-    return is_float && PyFloat_CheckExact(arg) && put_double(p, PyFloat_AsDouble(arg), to);
-}
-
 /* bytes, or a NumPy structured scalar or any other buffer of the right length. */
 static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    if (!PyObject_CheckBuffer(arg)) return wrong_type(pk, p, arg);
+    if (!PyObject_CheckBuffer(arg)) return cudago_wrong_argument(pk, p, arg);
     Py_buffer view;
     if (PyObject_GetBuffer(arg, &view, PyBUF_C_CONTIGUOUS)) return -1;
     Py_ssize_t n = view.len;
@@ -231,14 +167,15 @@ int cudago_pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_
 /* A tensor map is copied: it never changes. Its memory is looked at last, as that of all objects of ours. */
 static int copy_descriptor(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     const DescriptorObject *d = (DescriptorObject *)arg;
-    if (p->type != PARAM_BYTES || p->size != d->size) return wrong_type(pk, p, arg);
+    if (p->type != PARAM_BYTES || p->size != d->size) return cudago_wrong_argument(pk, p, arg);
     memcpy(to, d->bytes, d->size);
     return 0;
 }
 
 /* An Operand keeps a texture until the launch has ended: the driver destroys it at once. */
 static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, int pointer, uint8_t *to) {
-    if (((DescriptorObject *)arg)->texture) return pointer ? cudago_pack_memory(pk, p, arg, to) : wrong_type(pk, p, arg);
+    if (cudago_descriptor_open((DescriptorObject *)arg)) return -1;
+    if (((DescriptorObject *)arg)->texture) return pointer ? cudago_pack_memory(pk, p, arg, to) : cudago_wrong_argument(pk, p, arg);
     return copy_descriptor(pk, p, arg, to) ? -1 : pack_later(pk);
 }
 
@@ -247,19 +184,6 @@ static int pack_descriptor_again(packing *pk, const cudago_param *p, OperandObje
     if (copy_descriptor(pk, p, o->object, to) || check_device(pk, o->cell, o->device)) return -1;
     if (o->readonly && check_reads(pk, o->object)) return -1;
     return keep(pk, o);
-}
-
-/* A number in memory of its own is a value, not memory: an array without dimensions, a ctypes scalar. A ctypes structure
- * has no dimensions either, and is memory. */
-static int is_number(PyObject *arg) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(arg, &view, PyBUF_FORMAT | PyBUF_STRIDES)) { /* of an element type without a format */
-        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
-        return PyErr_Clear(), 0;
-    }
-    int number = !view.ndim && (!view.format || view.format[0] != 'T');
-    PyBuffer_Release(&view);
-    return number;
 }
 
 /* What kind of foreign object is it? The type tells, except for __cuda_array_interface__, which on CuPy's and Numba's
@@ -272,36 +196,13 @@ static int kind_of(PyObject *arg, int maybe_memory) {
     int dlpack = cudago_has(t, "__dlpack__"), dtype = dlpack ? 0 : cudago_has(t, "dtype"), item = dtype > 0 ? cudago_has(t, "item") : 0;
     if (dlpack < 0 || dtype < 0 || item < 0) return -1;
     if (item) return HAS_VALUE;
-    int buffer = PyObject_CheckBuffer(arg), number = buffer ? is_number(arg) : 0;
+    int buffer = PyObject_CheckBuffer(arg), number = buffer ? cudago_is_number(arg) : 0;
     if (number) return number < 0 ? -1 : HAS_VALUE;
     if (dlpack) return HAS_DLPACK | HAS_MEMORY;
     if (buffer) return HAS_MEMORY;
     int interface = maybe_memory ? cudago_has(arg, "__cuda_array_interface__") : 0;
     return interface < 0 ? -1 : interface ? HAS_MEMORY
                                           : 0;
-}
-
-/* The number in a NumPy scalar or array, by item(), or in a ctypes scalar. A ctypes pointer has none. */
-static PyObject *number_in(packing *pk, const cudago_param *p, PyObject *arg) {
-    int item = cudago_has((PyObject *)Py_TYPE(arg), "item"), value = item ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "value");
-    if (item < 0 || value < 0) return NULL;
-    if (item) return PyObject_CallMethod(arg, "item", NULL);
-    if (!value) return wrong_type(pk, p, arg), NULL;
-    PyObject *v = PyObject_GetAttrString(arg, "value");
-    if (v != Py_None || p->size != 8) return v;
-    Py_DECREF(v);
-    return PyLong_FromLong(0); /* ctypes.c_void_p() */
-}
-
-static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    PyObject *item = number_in(pk, p, arg);
-    if (!item) return -1;
-    int r;
-    if (p->type == PARAM_FLOAT) r = pack_float(pk, p, item, to);
-    else if (PyLong_Check(item)) r = pack_int(pk, p, item, to);
-    else r = wrong_type(pk, p, arg);
-    Py_DECREF(item);
-    return r;
 }
 
 /* A struct: what has its bytes, or an instance of a dataclass, of which Python makes them. */
@@ -340,17 +241,28 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     int pointer = p->type != PARAM_FLOAT && p->size == 8;
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND]) /* of a record: its object may be closed by now, its memory is not */
-        return pointer ? pack_operand(pk, p, (OperandObject *)arg, to) : wrong_type(pk, p, ((OperandObject *)arg)->object);
+        return pointer ? pack_operand(pk, p, (OperandObject *)arg, to) : cudago_wrong_argument(pk, p, ((OperandObject *)arg)->object);
     int kind = kind_of(arg, pointer);
     if (kind < 0) return -1;
-    if (kind & HAS_VALUE) return pack_scalar(pk, p, arg, to);
-    if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
+    if (kind & HAS_VALUE) return cudago_pack_scalar(pk, p, arg, to);
+    if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? cudago_wrong_argument(pk, p, arg) : cudago_pack_float(pk, p, arg, to);
     if (pointer && kind & HAS_MEMORY) return cudago_pack_memory(pk, p, arg, to);
-    if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return wrong_type(pk, p, arg);
+    if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return cudago_wrong_argument(pk, p, arg);
     PyObject *v = PyNumber_Index(arg);
-    int r = v ? pack_int(pk, p, v, to) : -1;
+    int r = v ? cudago_pack_int(pk, p, v, to) : -1;
     Py_XDECREF(v);
     return r;
+}
+
+/* Says of which parameter the error is. */
+static int wrong_layout(packing *pk) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_Format(type, "parameter %d of kernel %U: %S: pass a copy, x.contiguous(stream=s)", pk->index, pk->kernel->name, value ? value : Py_None);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
 }
 
 /* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory. Of one whose memory another
@@ -361,7 +273,7 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
     uint64_t nbytes;
     if (p->element && differs(p, cudago_element(t->dtype))) return wrong_element(pk, p, (PyObject *)t, cudago_element(t->dtype));
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
-    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would not learn its strides */
+    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return wrong_layout(pk); /* the kernel would not learn its strides */
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
     if (pageable) return cudago_pack_memory(pk, p, (PyObject *)t, to);
     return pack_later(pk);
@@ -370,20 +282,20 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
 static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     PyTypeObject *t = Py_TYPE(arg);
     int pointer = p->size == 8 && (p->type == PARAM_UINT || p->type == PARAM_INT || p->type == PARAM_BITS);
-    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
     if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
-        if (p->type == PARAM_FLOAT) return pack_float(pk, p, arg, to);
-        return p->type == PARAM_BYTES ? wrong_type(pk, p, arg) : pack_int(pk, p, arg, to);
+        if (p->type == PARAM_FLOAT) return cudago_pack_float(pk, p, arg, to);
+        return p->type == PARAM_BYTES ? cudago_wrong_argument(pk, p, arg) : cudago_pack_int(pk, p, arg, to);
     }
-    if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? pack_float(pk, p, arg, to) : wrong_type(pk, p, arg);
+    if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? cudago_pack_float(pk, p, arg, to) : cudago_wrong_argument(pk, p, arg);
     if (pointer && cudago_lends(t)) {
         int r = cudago_pack_lent(pk, p, arg, to);
         return r > 0 ? cudago_pack_memory(pk, p, arg, to) : r;
     }
-    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
-    if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
-    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
+    if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
+    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
     if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, pointer, to);
     if (cudago_is(arg, CLS_ARRAY) || cudago_is(arg, CLS_MIPMAPPED)) return cudago_pack_memory(pk, p, arg, to); /* which says why not */
     return pack_object(pk, p, arg, to);
@@ -451,6 +363,7 @@ static inline QUIET int buffer_now(PyObject *buffer, cudago_span *out, int32_t *
 static QUIET int other_now(PyObject *arg, cudago_span *out, int32_t *device) {
     if (cudago_is(arg, CLS_DESCRIPTOR)) {
         const DescriptorObject *d = (DescriptorObject *)arg;
+        if (cudago_descriptor_open(d)) return -1;
         *out = (cudago_span){d->cell, d->address, 0, d->readonly};
         *device = d->device;
         return cudago_cell_now(d->cell, "memory of the tensor map");

@@ -1031,6 +1031,24 @@ class Kernel:
     def _clusters(self, device: Device, config: LaunchConfig, active: bool, /) -> int: ...
 
 class Descriptor:
+    def close(self) -> None:
+        """Let go of the memory. Closing twice is fine.
+
+        Notes
+        -----
+        Launches in flight and graphs that have it as an argument keep it, and the memory.
+
+        References
+        ----------
+        ``cuTexObjectDestroy``, ``cuSurfObjectDestroy``
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+
     @property
     def _tensor(self) -> _tensor.Tensor | OpaqueArray | MipmappedArray | None: ...
     @property

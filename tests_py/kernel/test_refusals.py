@@ -112,3 +112,22 @@ def test_strides_are_refused_everywhere(view, device, stream, kernels):
     with stream.capture() as captured, pytest.raises(BufferError, match="gaps"):
         ways[0]()
     assert graph.nodes == captured.nodes == ()
+
+
+def test_errors_name_the_parameter(device, stream, kernels):
+    """Also of what is found deep below, and of numbers that Python does not write."""
+    config = cu.LaunchConfig(1, 1)
+    source = 'extern "C" __global__ void k(float* y, float a, double b, int n) {}'
+    kernel = cu.Program(source).compile()["k"]
+    y = cu.zeros((4, 4), "f4", stream=stream)
+    for args, error, text in (
+        ((y.T, 1, 1, 1), BufferError, r"parameter 0 of kernel k: the tensor has gaps .*contiguous"),
+        ((y, 10**400, 1, 1), OverflowError, "parameter 1 of kernel k is a float of 32 bits, 1000"),
+        ((y, 1, 10**400, 1), OverflowError, "parameter 2 of kernel k is a float of 64 bits, 1000"),
+        ((y, 1, 10**5000, 1), OverflowError, "float of 64 bits, a number of thousands of digits"),
+        ((y, 1, 1, 10**5000), OverflowError, "integer of 32 bits, a number of thousands of"),
+        ((y, 1e300, 1, 1), OverflowError, r"parameter 1 .* 1e\+300 does not fit"),
+    ):
+        for launch in (lambda *a: cu.launch(stream, *a), cu.Graph().launch):
+            with pytest.raises(error, match=text):
+                launch(config, kernel, *args)

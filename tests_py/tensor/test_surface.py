@@ -175,3 +175,14 @@ def test_rules(code, stream):
         code["twice"][1, 1, stream](
             1, cu.Surface(cu.OpaqueArray((4, 8), "f4", stream=stream, surfaces=True))
         )
+
+
+def test_closed(device, stream):
+    array = cu.OpaqueArray((16, 32), "float32", stream=stream, surfaces=True)
+    with cu.Surface(array) as surface:
+        assert surface.array is array
+    assert surface.is_closed
+    assert repr(surface) == "<cudago.Surface: closed>"
+    with pytest.raises(cu.ClosedError, match="texture or surface is closed"):
+        surface.handle  # noqa: B018
+    array.close()

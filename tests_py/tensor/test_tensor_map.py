@@ -486,3 +486,17 @@ except cu.DeviceFaultError as e:
     run = script(source, CUDAGO_DRIVER="sim", CUDAGO_SIM="cc=9.0")
     assert "the tensor map has 1 dimensions, the instruction 2" in run.stdout, run.stderr
     assert "cp.async.bulk.tensor.2d" in run.stdout
+
+
+def test_closed(later, code, stream, matrix):
+    """A launch copies it, so only the memory has to stay."""
+    m = cu.TensorMap(matrix, box=(8, 16))
+    kernel = cu.Program(SOURCE).compile()["pointer"]
+    graph = cu.Graph()
+    m.close()
+    m.close()
+    assert m.is_closed
+    assert repr(m) == "<cudago.TensorMap: closed>"
+    for use in (lambda: bytes(m), lambda: m.tensor, lambda: graph.launch(CONFIG, kernel, m)):
+        with pytest.raises(cu.ClosedError, match="tensor map is closed"):
+            use()

@@ -153,6 +153,98 @@ def test_a_graph_keeps_it(code, device, stream, image):
     assert out.numpy(stream=stream)[0] == 12
 
 
+def test_closed(code, stream, image):
+    before = cu.live_objects()
+    with cu.Texture(image) as t:
+        assert not t.is_closed
+    t.close()  # once more
+    assert t.is_closed
+    assert repr(t) == "<cudago.Texture: closed>"
+    assert t.filter_mode == "point"  # what it was
+    places, out = cu.zeros((1, 2), "f4", stream=stream), cu.zeros(4, "f4", stream=stream)
+    for use in (
+        lambda: code["sample"][1, 1, stream](t, places.buffer, out.buffer),
+        lambda: cu.Graph().launch(cu.LaunchConfig(1, 1), code["sample"], t, places, out),
+        lambda: code["sample"].bind(cu.LaunchConfig(1, 1), t, places, out),
+        lambda: t.handle,
+        lambda: t.tensor,
+        lambda: t.array,
+    ):
+        with pytest.raises(cu.ClosedError, match="texture or surface is closed"):
+            use()
+    places.close()
+    out.close()
+    cu.testing.settle()
+    assert cu.live_objects() == before
+
+
+def test_closed_memory_goes(stream):
+    x = cu.zeros(64, "f4", stream=stream)
+    buffers = cu.live_objects()["Buffer"]
+    t = cu.Texture(x)
+    x.close()
+    assert cu.live_objects()["Buffer"] == buffers
+    t.close()
+    cu.testing.settle()
+    assert cu.live_objects().get("Buffer", 0) == buffers - 1
+
+
+def test_closed_while_it_is_used(code, device, stream, image):
+    """The driver would destroy it at once."""
+    places = cu.asarray(np.array([(2.5, 1.5)], "f4"), stream=stream)
+    out = cu.zeros(4, "f4", stream=stream)
+    config, kernel = cu.LaunchConfig(grid=1, block=1), code["sample"]
+    t = cu.Texture(image)
+    graph = cu.Graph(device)
+    node = graph.launch(config, kernel, t, places.buffer, out.buffer)
+    with stream.capture() as captured:
+        kernel[1, 1, stream](t, places.buffer, out.buffer)
+    step = graph.instantiate()
+    with cu.testing.hold(stream):
+        kernel[1, 1, stream](t, places.buffer, out.buffer)
+        t.close()
+        image.close()
+    assert out.numpy(stream=stream)[0] == 12
+    for _ in range(3):
+        step[node.name].update({2: out.buffer})  # of the others the node has what it needs
+    for g in (step, captured.instantiate()):
+        out.fill(0, stream=stream)
+        g.launch(stream)
+        assert out.numpy(stream=stream)[0] == 12
+    for g in (graph, captured, step):
+        g.close()
+    del node
+    gc.collect()
+    cu.testing.settle()
+    with pytest.raises(cu.ClosedError):
+        kernel[1, 1, stream](t, places.buffer, out.buffer)
+
+
+class Closes:
+    """A number that closes something when it is asked for."""
+
+    def __init__(self, what, value):
+        self.what, self.value = what, value
+
+    def __index__(self):
+        self.what.close()
+        return self.value
+
+
+def test_a_conversion_closes_it(code, stream, image):
+    source = SOURCE.replace(
+        "fetch(Texture t, const int* at, float4* out)", "late(Texture t, int n)"
+    )
+    source = source[: source.index("const unsigned")] + "}"
+    kernel = cu.Program(source).compile()["late"]
+    t = cu.Texture(image)
+    kernel[1, 1, stream](t, Closes(t, 1))  # it was taken before
+    stream.sync()
+    assert t.is_closed
+    with pytest.raises(cu.ClosedError):
+        kernel[1, 1, stream](t, 1)
+
+
 RULES = {
     "address": (lambda x: x[:, 4:], {}, "must begin at a multiple of"),
     "columns": (lambda x: x.T, {}, "the elements of a row must lie next to each other"),

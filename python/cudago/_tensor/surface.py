@@ -19,7 +19,8 @@ class Surface(_core.Descriptor):
 
     A kernel takes it by value, as ``cudaSurfaceObject_t``, and reads and writes elements with
     ``surf2Dread``, ``surf2Dwrite`` and their kin. It keeps the array, and so do launches in flight
-    and graphs that have it as an argument. The driver's object is destroyed with the last of them.
+    and graphs that have it as an argument. The driver's object is destroyed with the last of them;
+    `close` ends its own part.
 
     Parameters
     ----------
@@ -75,5 +76,7 @@ class Surface(_core.Descriptor):
         return int.from_bytes(self._bytes, "little")
 
     def __repr__(self) -> str:
+        if self.is_closed:
+            return "<cudago.Surface: closed>"
         shape, dtype = self._facts
         return f"<cudago.Surface of {shape} {dtype}>"

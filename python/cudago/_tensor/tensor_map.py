@@ -366,6 +366,8 @@ class TensorMap(_core.Descriptor):
         return self._bytes
 
     def __repr__(self) -> str:
+        if self.is_closed:
+            return "<cudago.TensorMap: closed>"
         facts = self._all
         text = f"<cudago.TensorMap of {facts.shape} {facts.data_type}, "
         if facts.columns:

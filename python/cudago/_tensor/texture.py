@@ -32,7 +32,7 @@ class Texture(_core.Descriptor):
     ``tex2D``, of an array also with ``tex1D``, ``tex3D`` or ``tex2DLayered``, of a mipmapped one
     with ``tex2DLod`` or ``tex2DGrad``, of a cubemap with ``texCubemap``. It keeps the memory, and
     so do launches in flight and graphs that have it as an argument. The driver's object is
-    destroyed with the last of them.
+    destroyed with the last of them; `close` ends its own part.
 
     Parameters
     ----------
@@ -231,5 +231,7 @@ class Texture(_core.Descriptor):
         return Facts(*self._facts)
 
     def __repr__(self) -> str:
+        if self.is_closed:
+            return "<cudago.Texture: closed>"
         facts = self._all
         return f"<cudago.Texture of {facts.shape} {facts.dtype}, {facts.filter_mode}>"

@@ -1,0 +1,119 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+#include <math.h>
+
+/* Arguments that are numbers, by themselves or in memory of their own. */
+
+typedef cudago_packing packing;
+
+/* Python writes no integers of thousands of digits. */
+static PyObject *number_text(PyObject *number) {
+    PyObject *text = PyObject_Str(number);
+    if (text || cudago_forgive()) return text;
+    return PyUnicode_FromString("a number of thousands of digits");
+}
+
+static int does_not_fit(packing *pk, const cudago_param *p, const char *kind, PyObject *arg) {
+    PyErr_Clear();
+    PyObject *text = number_text(arg);
+    if (!text) return -1;
+    PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is %s of %u bits, %U does not fit", pk->index, pk->kernel->name, kind,
+                 p->size * 8, text);
+    Py_DECREF(text);
+    return -1;
+}
+static int out_of_range(packing *pk, const cudago_param *p, PyObject *arg) { return does_not_fit(pk, p, "an integer", arg); }
+static int too_large(packing *pk, const cudago_param *p, PyObject *arg) { return does_not_fit(pk, p, "a float", arg); }
+
+/* PTX does not tell signed from unsigned (NVRTC says .u32 for int), so both ranges are accepted. */
+int cudago_pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(arg, &overflow);
+    if (v == -1 && !overflow && PyErr_Occurred()) return -1;
+    if (overflow < 0) return out_of_range(pk, p, arg);
+    uint64_t bits = (uint64_t)v;
+    if (overflow > 0) {
+        if (p->size < 8) return out_of_range(pk, p, arg);
+        bits = PyLong_AsUnsignedLongLong(arg);
+        if (bits == (uint64_t)-1 && PyErr_Occurred()) return out_of_range(pk, p, arg);
+    } else if (p->size < 8) {
+        int64_t span = INT64_C(1) << (8 * p->size);
+        if (v >= span || v < -(span >> 1)) return out_of_range(pk, p, arg);
+    }
+    if (p->size == 4) return memcpy(to, &bits, 4), 0;
+    memcpy(to, &bits, p->size); /* little-endian, as CUDA's hosts are */
+    return 0;
+}
+
+/* 0 if it does not fit. */
+static inline QUIET int put_double(const cudago_param *p, double d, uint8_t *to) {
+    if (p->size == 8) return memcpy(to, &d, 8), 1;
+    float f = (float)d;
+    if (isinf(f) && !isinf(d)) return 0;
+    return memcpy(to, &f, 4), 1;
+}
+
+int cudago_pack_float(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    double d = PyFloat_AsDouble(arg);
+    if (d == -1.0 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) return too_large(pk, p, arg);
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+        PyErr_Clear();
+        return cudago_wrong_argument(pk, p, arg);
+    }
+    return put_double(p, d, to) ? 0 : too_large(pk, p, arg);
+}
+
+/* For an int or a float itself that the parameter takes, as nearly all scalars are. 0: it is none, or is refused; nothing is
+ * raised and nothing has run. */
+QUIET int cudago_pack_number(const cudago_param *p, PyObject *arg, uint8_t *to) {
+    int is_float = p->type == PARAM_FLOAT, overflow = 0;
+    if (PyLong_CheckExact(arg) && (is_float || p->type == PARAM_INT || p->type == PARAM_UINT)) {
+        int64_t v = PyLong_AsLongLongAndOverflow(arg, &overflow), span = (int64_t)1 << (8 * p->size & 63);
+        if (overflow) return 0;
+        if (is_float) return put_double(p, (double)v, to);
+        if (p->size < 8 && (v >= span || v < -(span >> 1))) return 0;
+        return memcpy(to, &v, p->size), 1;
+    }
+    return is_float && PyFloat_CheckExact(arg) && put_double(p, PyFloat_AsDouble(arg), to);
+}
+
+/* A number in memory of its own is a value, not memory: an array without dimensions, a ctypes scalar. A ctypes structure
+ * has no dimensions either, and is memory. */
+int cudago_is_number(PyObject *arg) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(arg, &view, PyBUF_FORMAT | PyBUF_STRIDES)) { /* of an element type without a format */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+        return PyErr_Clear(), 0;
+    }
+    int number = !view.ndim && (!view.format || view.format[0] != 'T');
+    PyBuffer_Release(&view);
+    return number;
+}
+
+/* The number in a NumPy scalar or array, by item(), or in a ctypes scalar. A ctypes pointer has none. */
+static PyObject *number_in(packing *pk, const cudago_param *p, PyObject *arg) {
+    int item = cudago_has((PyObject *)Py_TYPE(arg), "item"), value = item ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "value");
+    if (item < 0 || value < 0) return NULL;
+    if (item) return PyObject_CallMethod(arg, "item", NULL);
+    if (!value) return cudago_wrong_argument(pk, p, arg), NULL;
+    PyObject *v = PyObject_GetAttrString(arg, "value");
+    if (v != Py_None || p->size != 8) return v;
+    Py_DECREF(v);
+    return PyLong_FromLong(0); /* ctypes.c_void_p() */
+}
+
+int cudago_pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    PyObject *item = number_in(pk, p, arg);
+    if (!item) return -1;
+    int r;
+    if (p->type == PARAM_FLOAT) r = cudago_pack_float(pk, p, item, to);
+    else if (PyLong_Check(item)) r = cudago_pack_int(pk, p, item, to);
+    else r = cudago_wrong_argument(pk, p, arg);
+    Py_DECREF(item);
+    return r;
+}
