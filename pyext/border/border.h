@@ -140,6 +140,10 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
         if (cudago_exclusive && cudago_stall_wait()) return bad; \
     } while (0)
 
+/* thread.c */
+QUIET int32_t cudago_thread(void); /* the one that calls */
+QUIET int cudago_thread_is_over(int32_t thread);
+
 /* --- driver calls that C makes directly --------------------------------------------------------------------------- */
 
 extern cudago_calls cu;

@@ -120,7 +120,7 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, const cudago_status 
         self->capturing = s;
         if (s->h > CU_STREAM_PER_THREAD) s->recorded = self->recorded; /* the default stream of a thread is that thread's */
         self->generation = s->generation;
-        self->thread = PyThread_get_thread_ident();
+        self->thread = cudago_thread();
         return 0;
     }
     atomic_fetch_sub(&cudago_captures_open, 1);
@@ -304,11 +304,11 @@ PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream) {
 /* --- captures whose graph is gone --------------------------------------------------------------------------------- */
 
 /* Only its own thread can end a capture that is not relaxed. If another thread drops its graph, the capture is ended
- * here when its own thread next enters. So is any capture dropped while callbacks are alive: its end may have to release
+ * here when its own thread next enters, or once that is over: then the driver ends it at anybody's attempt. So is any capture dropped while callbacks are alive: its end may have to release
  * the GIL, and a drop must not. Guarded by the GIL. */
 typedef struct orphan {
     ending e;
-    unsigned long thread; /* 0: any can end it */
+    int32_t thread; /* 0: any can end it */
     struct orphan *next;
 } orphan;
 static orphan *orphans;
@@ -337,7 +337,7 @@ static QUIET ending take_capture(GraphObject *g) {
 }
 
 void cudago_capture_abandon(GraphObject *self) {
-    unsigned long thread = self->thread;
+    int32_t thread = self->thread;
     ending e = take_capture(self);
     if (!cudago_callbacks_alive && discard(&e)) return;
     orphan *o = malloc(sizeof *o);
@@ -349,13 +349,14 @@ void cudago_capture_abandon(GraphObject *self) {
     atomic_store(&cudago_drop_hint, 1);
 }
 
+static int may_end(int32_t thread) { return !thread || thread == cudago_thread() || cudago_thread_is_over(thread); }
+
 void cudago_captures_end_orphans(void) {
-    unsigned long me = PyThread_get_thread_ident();
     orphan *list = orphans, *next;
     orphans = NULL;
     for (orphan *o = list; o; o = next) {
         next = o->next;
-        if ((!o->thread || o->thread == me) && discard(&o->e)) {
+        if (may_end(o->thread) && discard(&o->e)) {
             free(o);
             continue;
         }

@@ -170,7 +170,7 @@ typedef struct {
     int32_t ending;           /* a thread is ending the capture, without the GIL */
     uint64_t capture;         /* Go's number of that capture */
     cudago_recorded *recorded; /* in that capture, or NULL */
-    unsigned long thread;     /* the thread that began the capture and must end it */
+    int32_t thread;           /* the thread that began the capture and must end it: the kernel's number */
     int32_t mode;             /* of the capture */
     PyObject *origin;         /* the Stream of the capture, while it is open */
     PyObject *owner;          /* for a body of a conditional node the Graph it is in, which holds for it; else NULL */
@@ -183,7 +183,7 @@ typedef struct {
 } GraphObject;
 /* Is it being captured, and only another thread can end that? */
 static inline QUIET int cudago_is_anothers(const GraphObject *g) {
-    return g->capturing && g->mode != CU_STREAM_CAPTURE_MODE_RELAXED && g->thread != PyThread_get_thread_ident();
+    return g->capturing && g->mode != CU_STREAM_CAPTURE_MODE_RELAXED && g->thread != cudago_thread();
 }
 
 /* Where a node goes: the numbers of the nodes that it waits for, and its name. Most nodes wait for one. */

@@ -263,3 +263,48 @@ def test_a_block_that_another_thread_drops_is_ended_by_its_own(device, other_thr
     memory.fill(2, stream=stream)
     stream.sync()
     memory.close()
+
+
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+@pytest.mark.parametrize("when", ["after its thread", "before"])
+def test_a_capture_whose_thread_is_over_ends(device, mode, when):
+    """Nobody but that thread could end it, so the driver lets anybody."""
+    stream = device.create_stream()
+    memory = device.allocate(64, stream=stream)
+    stream.sync()
+    held, begun, dropped = [], threading.Event(), threading.Event()
+
+    def block():
+        with stream.capture(mode=mode):
+            memory.fill(1, stream=stream)
+            yield
+
+    def run():
+        held.append(block())
+        next(held[0])
+        begun.set()
+        if when == "before":
+            dropped.wait()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    begun.wait()
+    unraisable = []
+    before, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        if when == "after its thread":
+            thread.join()
+        held.clear()
+        dropped.set()
+        thread.join()
+    finally:
+        sys.unraisablehook = before
+    assert all("WRONG_THREAD" in str(u.exc_value) for u in unraisable)
+    assert not stream.is_capturing
+    memory.fill(2, stream=stream)
+    stream.sync()
+    device.sync()
+    memory.close()
+    stream.close()
+    cu.testing.settle()
+    assert "Capture" not in cu.live_objects()

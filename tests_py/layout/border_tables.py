@@ -13,7 +13,7 @@ GIL_TAKERS = {
 }
 
 LIBC = {"offsetof", "malloc", "calloc", "realloc", "free", "memcpy", "memset", "memmove", "memcmp"}
-LIBC |= {"snprintf", "isinf"}
+LIBC |= {"snprintf", "isinf", "syscall", "getpid"}
 LIBC |= {"atomic_load", "atomic_store", "atomic_exchange", "atomic_fetch_add", "atomic_fetch_sub"}
 LIBC |= {"atomic_compare_exchange_strong"}
 LIBC |= {"clock_gettime"}
