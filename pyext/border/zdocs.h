@@ -1223,7 +1223,7 @@
     "``cuGraphUpload``"
 
 #define DOC_GRAPHEXEC_BIND \
-    "bind($self, **objects)\n" \
+    "bind($self, /, **objects)\n" \
     "--\n" \
     "\n" \
     "Exchange what slots hold, for later launches, in all nodes that use them.\n" \

@@ -1439,9 +1439,13 @@ class Node:
 
 class ExecNode:
     @overload
-    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    def update(
+        self, /, *, dst: MemoryLike | _slot.Slot = ..., src: MemoryLike | _slot.Slot = ...
+    ) -> None: ...
     @overload
-    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    def update(
+        self, /, dst: MemoryLike | _slot.Slot, value: int | BufferLike | np.generic
+    ) -> None: ...
     @overload
     def update(
         self,
@@ -1465,14 +1469,18 @@ class ExecNode:
     ) -> None: ...
     @overload
     def update(
-        self, /, config: _launch.LaunchConfig, kernel: _kernel.Kernel, *args: KernelArgument
+        self,
+        /,
+        config: _launch.LaunchConfig,
+        kernel: _kernel.Kernel,
+        *args: KernelArgument | _slot.Slot,
     ) -> None: ...
     @overload
     def update(
         self,
-        change: _launch.LaunchConfig | _kernel.Kernel | dict[int, KernelArgument],
+        change: _launch.LaunchConfig | _kernel.Kernel | dict[int, KernelArgument | _slot.Slot],
         /,
-        **arguments: KernelArgument,
+        **arguments: KernelArgument | _slot.Slot,
     ) -> None: ...
     @overload
     def update(
@@ -1481,7 +1489,7 @@ class ExecNode:
         *,
         config: _launch.LaunchConfig = ...,
         kernel: _kernel.Kernel = ...,
-        **arguments: KernelArgument,
+        **arguments: KernelArgument | _slot.Slot,
     ) -> None: ...
     @overload
     def update(self, /, event: _event.Event) -> None: ...
@@ -1679,7 +1687,7 @@ class GraphExec:
         ``cuGraphUpload``
         """
 
-    def bind(self, **objects: KernelArgument) -> None:
+    def bind(self, /, **objects: KernelArgument) -> None:
         """Exchange what slots hold, for later launches, in all nodes that use them.
 
         What they held before is released as soon as the last launch that uses it has completed.

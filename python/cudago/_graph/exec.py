@@ -160,8 +160,14 @@ class GraphExec(_core.GraphExec):
         """Names of the slots that nodes use."""
         return tuple(uses_of(self))
 
-    def _bind(self, **objects: KernelArgument) -> None:
+    def _bind(self, /, *args: object, **objects: KernelArgument) -> None:
         """Do what the native `bind` leaves to Python."""
+        self._count()  # is it open?
+        if args:
+            raise TypeError(
+                f"bind takes objects by the names of their slots, and no positional arguments, got "
+                f"{len(args)}"
+            )
         bind(self, objects)
 
     def profile(self, stream: StreamLike) -> GraphProfile:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._stream.memop import condition_code
 from .._tensor.element import pattern_for
 from .params import changed, is_change
+from .slot import check_update, note_update, plain, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,11 +72,16 @@ def _memcpy(
 ) -> None:
     if dst is None and src is None:
         raise TypeError("update of a memcpy node needs dst=, src= or both")
-    owner._update_memcpy(node._id, dst, src)
+    check_update(owner, (dst, src))
+    owner._update_memcpy(node._id, plain(dst), plain(src))
+    note_update(owner, node._id, "memcpy", (("dst", dst), ("src", src)))
 
 
 def _memset(node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any, value: Any) -> None:
-    owner._update_memset(node._id, dst, pattern_for(dst, value))
+    check_update(owner, (dst,))
+    memory: Any = plain(dst)
+    owner._update_memset(node._id, memory, pattern_for(memory, value))
+    note_update(owner, node._id, "memset", (("dst", dst),))
 
 
 def _write(
@@ -145,7 +151,22 @@ def _semaphore(
 def _kernel(
     node: Node | ExecNode, owner: Graph | GraphExec, /, config: Any, kernel: Any, *args: Any
 ) -> None:
-    owner._update_kernel(node._id, config, kernel, args)
+    record = owner._record(node._id) if uses_of(owner) else None
+    _set_kernel(node, owner, config, kernel, args, record is None or record[0] != kernel)
+
+
+def _set_kernel(
+    node: Node | ExecNode,
+    owner: Graph | GraphExec,
+    config: Any,
+    kernel: Any,
+    args: tuple[Any, ...],
+    is_new: bool,
+) -> None:
+    """Update a kernel node as a whole; `is_new` if its parameters are other ones than before."""
+    check_update(owner, args)
+    owner._update_kernel(node._id, config, kernel, tuple(map(plain, args)))
+    note_update(owner, node._id, "kernel", enumerate(args), is_new)
 
 
 def _change_kernel(
@@ -159,7 +180,7 @@ def _change_kernel(
             "update it with config, kernel and all arguments"
         )
     config, kernel, *args = changed(record, change, named)
-    owner._update_kernel(node._id, config, kernel, tuple(args))
+    _set_kernel(node, owner, config, kernel, tuple(args), is_new=False)
 
 
 def _host(node: Node | ExecNode, owner: Graph | GraphExec, /, func: Callable[[], Any]) -> None:
