@@ -241,6 +241,7 @@ static PyMethodDef methods[] = {
     {"_body", METHOD(cudago_graph_body), METH_FASTCALL, NULL},
     {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
     {"_update_memcpy", METHOD(cudago_graph_set_memcpy), METH_FASTCALL, NULL},
+    {"_update_box", METHOD(cudago_graph_set_box), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_graph_set_memset), METH_FASTCALL, NULL},
     {"_update_semaphore", METHOD(cudago_graph_set_semaphore), METH_FASTCALL, NULL},
     {"_update_memop", METHOD(cudago_graph_set_memop), METH_FASTCALL, NULL},

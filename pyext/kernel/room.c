@@ -10,6 +10,7 @@ static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL | METH_KEYWORDS, DOC_LAUNCH},
     {"_copy_batch", METHOD(cudago_copy_batch), METH_FASTCALL, NULL},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
+    {"_operand", METHOD(cudago_operand_as), METH_FASTCALL, NULL},
     {"_signal", METHOD(cudago_stream_signal), METH_FASTCALL, NULL},
     {"_memop", METHOD(cudago_stream_memop), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},

@@ -1315,12 +1315,20 @@ class Graph:
     def _add_box(
         self,
         deps: tuple[int, ...],
-        dst: Tensor | OpaqueArray,
-        src: Tensor | OpaqueArray,
+        dst: Tensor | OpaqueArray | Operand,
+        src: Tensor | OpaqueArray | Operand,
         box: tuple[int, ...],
         name: str | None,
         /,
     ) -> int: ...
+    def _update_box(
+        self,
+        node: int,
+        dst: Tensor | OpaqueArray | Operand,
+        src: Tensor | OpaqueArray | Operand,
+        box: tuple[int, ...],
+        /,
+    ) -> None: ...
     def _add_memset(
         self, deps: tuple[int, ...], dst: Any, value: Any, name: str | None, /
     ) -> int: ...
@@ -1929,8 +1937,13 @@ def _memop(stream: Stream, memory: Any, value: SupportsIndex, condition: int, /)
 def _copy_batch(stream: StreamLike, dsts: list[Any], srcs: list[Any], /) -> None: ...
 def _prefetch_batch(stream: StreamLike, buffers: list[Buffer], locations: list[int], /) -> None: ...
 def _copy_box(
-    stream: Stream, dst: Tensor | OpaqueArray, src: Tensor | OpaqueArray, box: tuple[int, ...], /
+    stream: Stream,
+    dst: Tensor | OpaqueArray | Operand,
+    src: Tensor | OpaqueArray | Operand,
+    box: tuple[int, ...],
+    /,
 ) -> None: ...
+def _operand(memory: Any, object: Any, writable: bool, /) -> Operand: ...
 def _compile(
     device: Device, source: str | bytes, kind: str, target: str, options: str, /
 ) -> tuple[Handle, str, str, str]: ...

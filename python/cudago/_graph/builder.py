@@ -99,6 +99,7 @@ class Builder(SignalNodes, Branching):
         return copy.node(
             as_tensor(dst),
             as_tensor(src),
+            (dst, src),
             lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
             lambda *launched: _launch(self, launched, name),
         )
@@ -115,7 +116,7 @@ class Builder(SignalNodes, Branching):
         Parameters
         ----------
         dst : Buffer, Pointer, Tensor, or any object with memory
-            Memory to fill; the graph keeps it alive.
+            Memory to fill, which must not be pageable host memory; the graph keeps it alive.
         value : number or bytes
             For a tensor or an array, a value of its element type, as for `Tensor.fill`; for a
             buffer or a pointer, a value of 1, 2 or 4 bytes, as for `Buffer.fill`.
