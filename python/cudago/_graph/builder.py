@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._memory.resource import mask_of
+from .._stream.callee import expect_callback
 from .._tensor import copy, strided
 from .._tensor.element import pattern_for
 from .._tensor.operand import as_tensor
@@ -183,6 +184,11 @@ class Builder(SignalNodes, Branching):
         Node
             The new node.
 
+        Raises
+        ------
+        TypeError
+            If the function is known to need arguments, or is a coroutine or generator function.
+
         Notes
         -----
         Callbacks run one at a time and hold the GIL. Device work that depends on one waits for it.
@@ -200,6 +206,7 @@ class Builder(SignalNodes, Branching):
         >>> log
         ['step done']
         """
+        expect_callback(func)
         return self._new(_core.Graph._add_host, func, name)
 
     def capture(

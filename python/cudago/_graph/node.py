@@ -180,9 +180,9 @@ class Node(Builder, _core.Node):
         ----------
         *args, **kwargs
             As for `ExecNode.update`. Each side of a copy may be memory of another kind, and a
-            tensor with gaps between its elements. A kernel's configuration can change in everything, the memory of a value may have the other width,
-            and a graph may be any that `embed` takes: the graph of the node's `params` from before
-            ends.
+            tensor with gaps between its elements. A kernel's configuration can change in
+            everything, the memory of a value may have the other width, and a graph may be any that
+            `embed` takes: the graph of the node's `params` from before ends.
 
         Raises
         ------

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._stream.callee import expect_callback
 from .._stream.memop import condition_code
 from .._tensor import copy
 from .._tensor.element import pattern_for
@@ -246,6 +247,7 @@ def _change_kernel(
 
 
 def _host(node: Node | ExecNode, owner: Graph | GraphExec, /, func: Callable[[], Any]) -> None:
+    expect_callback(func)
     owner._update_host(node._id, func)
 
 
