@@ -190,13 +190,14 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     int exports = cudago_has((PyObject *)Py_TYPE(object), "__dlpack__");
     if (exports) return exports < 0 ? -1 : from_dlpack(o, object, what);
     PyObject *cai = PyObject_GetAttrString(object, "__cuda_array_interface__");
-    if (cai) {
+    if (cai && cai != Py_None) { /* None: a class that has the attribute, of an object without such memory */
         int r = from_cai(o, object, cai, flags, what);
         Py_DECREF(cai);
         return r;
     }
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    if (!cai && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
     PyErr_Clear();
+    Py_XDECREF(cai);
     PyErr_Format(PyExc_TypeError,
                  "%s must be a Buffer, Pointer or Tensor, or an object with the buffer protocol, __dlpack__ or "
                  "__cuda_array_interface__, not %R",
