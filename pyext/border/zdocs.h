@@ -998,9 +998,6 @@
     "----------\n" \
     "``cuGraphDestroy``"
 
-#define DOC_GRAPH_IS_CLOSED \
-    "Whether `close` was called."
-
 #define DOC_GRAPH_LAUNCH \
     "launch($self, config, kernel, *args, name=None)\n" \
     "--\n" \

@@ -188,6 +188,7 @@ static PyObject *graph_exit(GraphObject *self, PyObject *const *args, Py_ssize_t
     (void)n;
     return graph_close(self, NULL);
 }
+/* Of what was inside a removed node Go knows it: see graph.py. */
 static QUIET PyObject *graph_is_closed(GraphObject *self, void *unused) {
     (void)unused;
     return PyBool_FromLong(is_closed(self));
@@ -281,7 +282,7 @@ static PyMethodDef methods[] = {
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"is_closed", (getter)graph_is_closed, NULL, DOC_GRAPH_IS_CLOSED, NULL},
+    {"_is_closed", (getter)graph_is_closed, NULL, NULL, NULL},
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
     {"_uses", (getter)graph_uses, (setter)graph_set_uses, NULL, NULL},
     {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},

@@ -1254,9 +1254,7 @@ class Graph:
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: object) -> None: ...
     @property
-    def is_closed(self) -> bool:
-        """Whether `close` was called."""
-
+    def _is_closed(self) -> bool: ...
     def launch(
         self,
         config: _launch.LaunchConfig,
