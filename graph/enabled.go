@@ -3,7 +3,13 @@
 
 package graph
 
-import "github.com/cudago/cudago/cuda"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cudago/cudago/cuda"
+)
 
 // SetEnabled makes later launches run n, or skip it, and returns whether they
 // ran it before. A disabled node keeps its operands: it can be enabled again.
@@ -47,6 +53,9 @@ func (n *ExecNode) IsEnabled() (bool, error) {
 func (n *ExecNode) setEnabled(enabled bool) error {
 	ctx := n.x.h.ctx
 	if n.kind != cuda.HostNode || n.x.o.Nothing == 0 {
+		if err := n.canDisable(); err != nil {
+			return err
+		}
 		return ctx.NodeSetEnabled(n.x.handle, n.def, enabled)
 	}
 	p := cuda.HostParams{Fn: n.x.o.Nothing}
@@ -57,6 +66,24 @@ func (n *ExecNode) setEnabled(enabled bool) error {
 		}
 	}
 	return ctx.ExecSetHostParams(n.x.handle, n.def, &p)
+}
+
+// canDisable returns what the driver says of nodes that it cannot disable, with
+// the node's name, or nil.
+func (n *ExecNode) canDisable() error {
+	kinds := []cuda.NodeType{cuda.KernelNode, cuda.MemcpyNode, cuda.MemsetNode}
+	if slices.Contains(kinds, n.kind) {
+		return nil
+	}
+	if n.x.o.Nothing != 0 {
+		kinds = append(kinds, cuda.HostNode)
+	}
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = kind.String()
+	}
+	return &cuda.Error{Op: "cuGraphNodeSetEnabled", Result: cuda.ErrorInvalidValue,
+		Detail: fmt.Sprintf("%v cannot be disabled: only %s nodes can", n, strings.Join(names, ", "))}
 }
 
 // hostParams returns what n calls when it is enabled. Only the driver knows what

@@ -1015,9 +1015,6 @@
     "----------\n" \
     "``cuGraphDestroy``"
 
-#define DOC_GRAPH_IS_CLOSED \
-    "Whether `close` was called."
-
 #define DOC_GRAPH_LAUNCH \
     "launch($self, config, kernel, *args, name=None)\n" \
     "--\n" \
@@ -1240,7 +1237,7 @@
     "``cuGraphUpload``"
 
 #define DOC_GRAPHEXEC_BIND \
-    "bind($self, **objects)\n" \
+    "bind($self, /, **objects)\n" \
     "--\n" \
     "\n" \
     "Exchange what slots hold, for later launches, in all nodes that use them.\n" \

@@ -106,15 +106,28 @@ static int update_placed(ExecNodeObject *self, PyObject *places) {
     return end_change(self, &c, simple);
 }
 
-/* update(config, kernel, *args) */
+/* update(config, kernel, *args). Where slots are used Python notes which the new arguments leave. */
 static int update_launch(ExecNodeObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (!cudago_is(args[0], CLS_CONFIG) || !cudago_is(args[1], CLS_KERNEL)) return 0;
+    if (self->exec->slots || !cudago_is(args[0], CLS_CONFIG) || !cudago_is(args[1], CLS_KERNEL)) return 0;
     PyObject *r = cudago_update_launch(self->exec, self->number, args[0], args[1], args + 2, n - 2);
     Py_XDECREF(r);
     return r ? 1 : -1;
 }
 
+/* Slots among what is given are Python's affair. */
+static int has_slot(PyObject *const *given, Py_ssize_t n) {
+    Py_ssize_t at = 0;
+    PyObject *place, *value;
+    if (n && PyDict_CheckExact(given[0]))
+        while (PyDict_Next(given[0], &at, &place, &value))
+            if (cudago_is_slot(value)) return 1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (cudago_is_slot(given[i])) return 1;
+    return 0;
+}
+
 static int update(ExecNodeObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    if (has_slot(args, n + (names ? PyTuple_Size(names) : 0))) return 0;
     if (self->what == IS_KERNEL && n == 1 && !names && PyDict_CheckExact(args[0])) return update_placed(self, args[0]);
     if (self->what == IS_KERNEL && n > 1 && !names) return update_launch(self, args, n);
     if (n || !names || self->what == IS_OTHER) return 0;

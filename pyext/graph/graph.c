@@ -188,6 +188,7 @@ static PyObject *graph_exit(GraphObject *self, PyObject *const *args, Py_ssize_t
     (void)n;
     return graph_close(self, NULL);
 }
+/* Of what was inside a removed node Go knows it: see graph.py. */
 static QUIET PyObject *graph_is_closed(GraphObject *self, void *unused) {
     (void)unused;
     return PyBool_FromLong(is_closed(self));
@@ -241,6 +242,7 @@ static PyMethodDef methods[] = {
     {"_body", METHOD(cudago_graph_body), METH_FASTCALL, NULL},
     {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
     {"_update_memcpy", METHOD(cudago_graph_set_memcpy), METH_FASTCALL, NULL},
+    {"_update_box", METHOD(cudago_graph_set_box), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_graph_set_memset), METH_FASTCALL, NULL},
     {"_update_semaphore", METHOD(cudago_graph_set_semaphore), METH_FASTCALL, NULL},
     {"_update_memop", METHOD(cudago_graph_set_memop), METH_FASTCALL, NULL},
@@ -280,7 +282,7 @@ static PyMethodDef methods[] = {
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"is_closed", (getter)graph_is_closed, NULL, DOC_GRAPH_IS_CLOSED, NULL},
+    {"_is_closed", (getter)graph_is_closed, NULL, NULL, NULL},
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
     {"_uses", (getter)graph_uses, (setter)graph_set_uses, NULL, NULL},
     {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},

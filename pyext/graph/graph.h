@@ -288,6 +288,7 @@ PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t
 
 /* set.c: methods of Graph */
 PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_box(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -494,6 +495,7 @@ int cudago_update_gate(ExecObject *self, cudago_update_now *now, void *at);
 int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides); /* dst and src, of which either may be None */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o);
+static inline QUIET OperandObject *cudago_operand_at(uintptr_t object) { return (OperandObject *)object; } /* for Go */
 QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o, cudago_status *st);
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n);

@@ -44,6 +44,11 @@ int cudago_same_device(GraphObject *self, OperandObject *o, const char *what) {
 
 int cudago_fills(OperandObject *o, uint32_t width) {
     if (!o->nbytes) return PyErr_SetString(PyExc_ValueError, "dst has 0 bytes: a node needs at least one"), -1;
+    if (o->pageable && !cudago_host_known(o->address)) {
+        PyErr_SetString(PyExc_ValueError, "dst is pageable host memory, which the driver does not fill: use memory of a PinnedMemoryResource, or "
+                                          "fill it in a callback");
+        return -1;
+    }
     return cudago_fill_fits(width, o->nbytes);
 }
 

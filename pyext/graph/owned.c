@@ -76,10 +76,21 @@ static QUIET void let_go(ExecObject *self, cudago_gone *gone) {
 
 /* --- copies ------------------------------------------------------------------------------------------------------------- */
 
+/* Host memory in the place of other memory, or the reverse, Go refuses. */
+static QUIET int is_like(const cudago_owned *w, int role, const OperandObject *o) {
+    for (int i = 0; i < w->n; i++)
+        if (w->refs[i].role == role && ((OperandObject *)w->refs[i].object)->host != o->host) return 0;
+    return 1;
+}
+
 QUIET int cudago_owned_takes_sides(const cudago_owned *w, OperandObject *const *o) {
-    for (int i = 0; i < 2; i++)
-        if (o[i] && (o[i]->nbytes != w->size || (o[i]->cell && o[i]->cell->flags & CUDAGO_CELL_CAPTURED))) return 0;
-    return !w->is_kernel;
+    if (w->is_kernel) return 0;
+    for (int i = 0; i < 2; i++) {
+        if (!o[i]) continue;
+        if (o[i]->nbytes != w->size || (o[i]->cell && o[i]->cell->flags & CUDAGO_CELL_CAPTURED)) return 0;
+        if (!is_like(w, i ? ROLE_SRC : ROLE_DST, o[i])) return 0;
+    }
+    return 1;
 }
 
 /* A side that was not made as host memory stays unified: see cudagoUpdateMemcpy. */

@@ -37,6 +37,29 @@ PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_s
     return done(r, &st);
 }
 
+static QUIET int box_now(GraphObject *self, uint64_t node, OperandObject *const *o, const cudago_box *box, cudago_status *st) {
+    if (cudago_graph_open(self) || cudago_operand_now(o[0]) || cudago_operand_now(o[1]) || cudago_box_fits(box, o[0], o[1])) return -1;
+    cudago_ref refs[2];
+    cudago_ref_set(&refs[0], (PyObject *)o[1], o[1]->nbytes, ROLE_SRC, REASON_MEMCPY);
+    cudago_ref_set(&refs[1], (PyObject *)o[0], o[0]->nbytes, ROLE_DST, REASON_MEMCPY);
+    cudagoUpdateBox(self->id, node, o[0]->address, o[1]->address, cudago_side(o[0]), cudago_side(o[1]), (cudago_box *)box, refs, st);
+    return 0;
+}
+
+/* _update_box(node, dst, src, box): as _add_box */
+PyObject *cudago_graph_set_box(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    cudago_box box;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_read_box(args[3], &box)) return NULL;
+    OperandObject *o[2];
+    cudago_status st = {0};
+    int r = cudago_read_sides(self->device, args + 1, o) || cudago_graph_ready(self) ? -1 : box_now(self, node, o, &box, &st);
+    Py_XDECREF(o[0]);
+    Py_XDECREF(o[1]);
+    return done(r, &st);
+}
+
 static QUIET int memset_now(GraphObject *self, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
     if (cudago_graph_open(self) || cudago_operand_now(o)) return -1;
     cudago_ref ref;

@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -135,14 +136,20 @@ func cudagoUpdateMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHo
 			}
 		}
 		// cuGraphExecMemcpyNodeSetParams refuses all others. Of those in a graph
-		// the new operands do not tell where their rows are.
+		// that Python leaves to us nobody knows where the rows are.
 		if !p.Box.IsRow() {
 			releaseOperands(list)
 			text := fmt.Sprintf("%v copies rows with gaps between them, and the driver can only update copies without: build another graph", e)
 			if !isExec {
-				text = fmt.Sprintf("%v copies rows with gaps between them: remove it, and add another node", e)
+				text = fmt.Sprintf("%v copies rows with gaps between them, of memory that another library named: remove it, and add another node", e)
 			}
 			return &cuda.ArgumentError{Kind: cuda.WrongValue, Text: text}
+		}
+		for _, name := range []string{"dst", "src"} {
+			if err := sameKind(e, name, list); isExec && err != nil {
+				releaseOperands(list)
+				return err
+			}
 		}
 		// In an executable a side that was not made as host memory stays unified:
 		// that is how the driver recorded what was captured, and it accepts host
@@ -155,6 +162,43 @@ func cudagoUpdateMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHo
 		}
 		return e.UpdateMemcpy(p, list)
 	})
+}
+
+// cudagoUpdateBox updates a copy in a graph, all of it.
+//
+//export cudagoUpdateBox
+func cudagoUpdateBox(id, node, dst, src C.uint64_t, dstSide, srcSide C.int32_t, box *C.cudago_box, refs *C.cudago_ref, st *C.cudago_status) {
+	p := kernel.BoxParams(uint64(dst), uint64(src), int32(dstSide), int32(srcSide), unsafe.Pointer(box))
+	if p.Box.IsRow() {
+		p.Box = cuda.Box{}
+	}
+	update(id, node, operands(refs, 2), st, func(e updatable, list []graph.Operand) error { return e.UpdateMemcpy(p, list) })
+}
+
+// sameKind returns why one side of a copy in an executable cannot become the
+// memory that it is given, or nil: the driver refuses host memory in the place of
+// other memory, and the reverse, without a word.
+func sameKind(e updatable, name string, list []graph.Operand) error {
+	was, ok := e.Object(name).(*pyRef)
+	at := slices.IndexFunc(list, func(o graph.Operand) bool { return o.Name == name })
+	if !ok || at < 0 {
+		return nil
+	}
+	is, ok := list[at].Object.(*pyRef)
+	if !ok || C.cudago_operand_at(C.uintptr_t(was.object)).host == C.cudago_operand_at(C.uintptr_t(is.object)).host {
+		return nil
+	}
+	text := fmt.Sprintf("of %v must stay %s, got %s: update the node of the graph, and instantiate again", e, kindOf(was), kindOf(is))
+	return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: name, Text: text}
+}
+
+// kindOf says in words which memory an Operand is.
+func kindOf(ref *pyRef) string {
+	kind := C.GoString(C.cudago_operand_kind(C.cudago_operand_at(C.uintptr_t(ref.object))))
+	if kind == "host" {
+		kind = "pageable host"
+	}
+	return kind + " memory"
 }
 
 //export cudagoUpdateMemset

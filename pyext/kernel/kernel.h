@@ -191,6 +191,8 @@ static inline QUIET int32_t cudago_side(const OperandObject *o) { return o->arra
                                                                                                          : SIDE_UNIFIED; }
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
+PyObject *cudago_operand_as(PyObject *module, PyObject *const *args, Py_ssize_t n);
+QUIET const char *cudago_operand_kind(const OperandObject *o); /* a word, as Operand.kind */
 /* May a copy of it outlast the call, without anything but the operand to keep the memory? */
 int cudago_outlasts(const OperandObject *o);
 /* Is the memory still there? A reset of its device destroys it no matter who holds it. -1 with ClosedError. */

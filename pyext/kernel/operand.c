@@ -183,13 +183,14 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     int exports = cudago_has((PyObject *)Py_TYPE(object), "__dlpack__");
     if (exports) return exports < 0 ? -1 : from_dlpack(o, object, what);
     PyObject *cai = PyObject_GetAttrString(object, "__cuda_array_interface__");
-    if (cai) {
+    if (cai && cai != Py_None) { /* None: a class that has the attribute, of an object without such memory */
         int r = from_cai(o, object, cai, flags, what);
         Py_DECREF(cai);
         return r;
     }
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    if (!cai && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
     PyErr_Clear();
+    Py_XDECREF(cai);
     PyErr_Format(PyExc_TypeError,
                  "%s must be a Buffer, Pointer or Tensor, or an object with the buffer protocol, __dlpack__ or "
                  "__cuda_array_interface__, not %R",
@@ -238,6 +239,21 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
         return NULL;
     }
     return o;
+}
+
+/* _operand(memory, object, writable): an Operand of the memory, such as the bytes that a copy of rows begins with, which says
+ * that it is the object. What is allocated in a capture stays what it is: see keep_address. */
+PyObject *cudago_operand_as(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    int writable = n == 3 ? PyObject_IsTrue(args[2]) : -1;
+    if (writable < 0) return PyErr_SetString(PyExc_TypeError, "_operand(memory, object, writable)"), NULL;
+    OperandObject *o = cudago_operand(args[0], OPERAND_BOX | (writable ? OPERAND_WRITABLE : 0), writable ? "dst" : "src");
+    if (o && o->object == args[0]) { /* its memory is kept by the cell */
+        o->object = NEW_REF(args[1]);
+        Py_DECREF(args[0]);
+    }
+    return (PyObject *)o;
 }
 
 QUIET int cudago_operand_now(const OperandObject *o) {
@@ -323,16 +339,18 @@ static PyObject *operand_address(OperandObject *self, void *unused) {
 }
 
 /* What kind of memory it is, in a word. Memory of other libraries is what they say that it is. */
-static PyObject *operand_kind(OperandObject *self, void *unused) {
-    (void)unused;
+QUIET const char *cudago_operand_kind(const OperandObject *self) {
     const cudago_cell *cell = self->cell;
     const char *kind = self->pageable ? "host" : self->host ? "pinned"
                                                             : "device";
     if (cell && (cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged)) kind = "managed";
     if (cell && cell->kind == CUDAGO_CELL_GRAPH) kind = "graph";
     if (cell && cell->kind == CUDAGO_CELL_VARIABLE) kind = "variable";
-    if (self->array) kind = "array";
-    return PyUnicode_FromString(kind);
+    return self->array ? "array" : kind;
+}
+static PyObject *operand_kind(OperandObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(cudago_operand_kind(self));
 }
 
 static QUIET int is_inside(const OperandObject *o, const cudago_cell *cell) {

@@ -11,6 +11,7 @@ static PyMethodDef functions[] = {
     {"_set_condition", cudago_set_condition, METH_O, NULL},
     {"_copy_batch", METHOD(cudago_copy_batch), METH_FASTCALL, NULL},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
+    {"_operand", METHOD(cudago_operand_as), METH_FASTCALL, NULL},
     {"_signal", METHOD(cudago_stream_signal), METH_FASTCALL, NULL},
     {"_memop", METHOD(cudago_stream_memop), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},

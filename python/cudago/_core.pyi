@@ -1272,9 +1272,7 @@ class Graph:
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: object) -> None: ...
     @property
-    def is_closed(self) -> bool:
-        """Whether `close` was called."""
-
+    def _is_closed(self) -> bool: ...
     def launch(
         self,
         config: _launch.LaunchConfig,
@@ -1333,12 +1331,20 @@ class Graph:
     def _add_box(
         self,
         deps: tuple[int, ...],
-        dst: Tensor | OpaqueArray,
-        src: Tensor | OpaqueArray,
+        dst: Tensor | OpaqueArray | Operand,
+        src: Tensor | OpaqueArray | Operand,
         box: tuple[int, ...],
         name: str | None,
         /,
     ) -> int: ...
+    def _update_box(
+        self,
+        node: int,
+        dst: Tensor | OpaqueArray | Operand,
+        src: Tensor | OpaqueArray | Operand,
+        box: tuple[int, ...],
+        /,
+    ) -> None: ...
     def _add_memset(
         self, deps: tuple[int, ...], dst: Any, value: Any, name: str | None, /
     ) -> int: ...
@@ -1457,9 +1463,13 @@ class Node:
 
 class ExecNode:
     @overload
-    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    def update(
+        self, /, *, dst: MemoryLike | _slot.Slot = ..., src: MemoryLike | _slot.Slot = ...
+    ) -> None: ...
     @overload
-    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    def update(
+        self, /, dst: MemoryLike | _slot.Slot, value: int | BufferLike | np.generic
+    ) -> None: ...
     @overload
     def update(
         self,
@@ -1483,14 +1493,18 @@ class ExecNode:
     ) -> None: ...
     @overload
     def update(
-        self, /, config: _launch.LaunchConfig, kernel: _kernel.Kernel, *args: KernelArgument
+        self,
+        /,
+        config: _launch.LaunchConfig,
+        kernel: _kernel.Kernel,
+        *args: KernelArgument | _slot.Slot,
     ) -> None: ...
     @overload
     def update(
         self,
-        change: _launch.LaunchConfig | _kernel.Kernel | dict[int, KernelArgument],
+        change: _launch.LaunchConfig | _kernel.Kernel | dict[int, KernelArgument | _slot.Slot],
         /,
-        **arguments: KernelArgument,
+        **arguments: KernelArgument | _slot.Slot,
     ) -> None: ...
     @overload
     def update(
@@ -1499,7 +1513,7 @@ class ExecNode:
         *,
         config: _launch.LaunchConfig = ...,
         kernel: _kernel.Kernel = ...,
-        **arguments: KernelArgument,
+        **arguments: KernelArgument | _slot.Slot,
     ) -> None: ...
     @overload
     def update(self, /, event: _event.Event) -> None: ...
@@ -1697,7 +1711,7 @@ class GraphExec:
         ``cuGraphUpload``
         """
 
-    def bind(self, **objects: KernelArgument) -> None:
+    def bind(self, /, **objects: KernelArgument) -> None:
         """Exchange what slots hold, for later launches, in all nodes that use them.
 
         What they held before is released as soon as the last launch that uses it has completed.
@@ -1940,8 +1954,13 @@ def _memop(stream: Stream, memory: Any, value: SupportsIndex, condition: int, /)
 def _copy_batch(stream: StreamLike, dsts: list[Any], srcs: list[Any], /) -> None: ...
 def _prefetch_batch(stream: StreamLike, buffers: list[Buffer], locations: list[int], /) -> None: ...
 def _copy_box(
-    stream: Stream, dst: Tensor | OpaqueArray, src: Tensor | OpaqueArray, box: tuple[int, ...], /
+    stream: Stream,
+    dst: Tensor | OpaqueArray | Operand,
+    src: Tensor | OpaqueArray | Operand,
+    box: tuple[int, ...],
+    /,
 ) -> None: ...
+def _operand(memory: Any, object: Any, writable: bool, /) -> Operand: ...
 def _compile(
     device: Device, source: str | bytes, kind: str, target: str, options: str, /
 ) -> tuple[Handle, str, str, str]: ...

@@ -28,6 +28,7 @@ from ._ordinal import devices_in_use
 from ._stream.event import Event
 from ._stream.stream import Stream
 from ._tensor.tensor import Tensor
+from .errors import ClosedError
 from .testing import settle
 
 if TYPE_CHECKING:
@@ -263,9 +264,21 @@ class watch_pointers:
 def _warn(self: Any) -> None:
     if self.is_closed or (isinstance(self, Buffer) and not self._is_whole):
         return
-    # Without its values: a collection is no time to look into memory.
-    told = self._described(lambda _: "") if isinstance(self, Buffer) else repr(self)
-    warnings.warn(f"unclosed {told}", ResourceWarning, stacklevel=2, source=self)
+    warnings.warn(f"unclosed {_told(self)}", ResourceWarning, stacklevel=2, source=self)
+
+
+def _told(unclosed: Any) -> str:
+    if isinstance(unclosed, Buffer):
+        # Without its values: a collection is no time to look into memory.
+        return unclosed._described(lambda _: "")
+    if isinstance(unclosed, Graph | GraphExec):
+        try:
+            unclosed._count()
+        except ClosedError:  # the interpreter is ending, and cudago answers no more
+            return f"<cudago.{type(unclosed).__name__}>"
+        except ValueError:
+            pass  # it is being captured
+    return repr(unclosed)
 
 
 def _own() -> Iterator[object]:

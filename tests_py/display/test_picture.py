@@ -251,3 +251,14 @@ def test_a_notebook_shows_it(graph, a):
     assert graph._repr_svg_() is None
     with pytest.raises(cu.ClosedError):
         graph.to_svg()
+
+
+def test_a_long_chain_of_several_kinds_stays_a_chain(graph, a):
+    node = graph
+    for _ in range(700):
+        node = node.memset(a, 0)
+        node = node.callback(print)
+        node = graph.join(node)
+    picture = Picture(graph.to_svg())
+    assert 50 < len(picture.boxes) <= 100
+    assert len(picture.lines) == len(picture.boxes) - 1

@@ -276,3 +276,22 @@ def test_printing_of_kernels_is_flushed(script, driver):
         """)
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "from the device\n", "")
+
+
+def test_what_is_open_at_the_end_is_a_warning(script, driver):
+    source = """
+    import warnings, cudago as cu
+    warnings.simplefilter("always")
+    cu.debug.resource_warnings()
+    device = cu.Device()
+    stream = device.create_stream()
+    graph = cu.Graph()
+    graph.memset(device.allocate(64, stream=stream), 1)
+    step = graph.instantiate()
+    step.launch(stream)
+    stream.sync()
+    """
+    ended = script(script.dedent(source))
+    assert ended.returncode == 0
+    assert "Traceback" not in ended.stderr
+    assert "ResourceWarning: unclosed <cudago.GraphExec>" in ended.stderr

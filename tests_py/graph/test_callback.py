@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import threading
 
 import pytest
@@ -289,3 +291,82 @@ def test_callbacks_of_two_devices_with_two_streams_each(script, driver):
     run = script(TWO_DEVICES, CUDAGO_DRIVER=driver, CUDAGO_SIM="devices=2")
     assert run.returncode == 0, run.stderr
     assert run.stdout == "4\n"
+
+
+async def coroutine():
+    pass
+
+
+def generator():
+    yield
+
+
+class Asynchronous:
+    async def __call__(self):
+        pass
+
+
+def wrapped(func):
+    """Give a function an argument, as decorators do."""
+
+    @functools.wraps(func)
+    def wrapper():
+        func(1)
+
+    return wrapper
+
+
+REFUSED = {
+    "coroutine": (coroutine, "coroutine function, which nobody would await"),
+    "partial": (functools.partial(coroutine), "coroutine function, which nobody would await"),
+    "object": (Asynchronous(), "coroutine function, which nobody would await"),
+    "generator": (generator, "generator function"),
+    "needs": (lambda x: None, "without arguments: missing a required argument: 'x'"),
+    "keyword": (lambda *, x: None, "without arguments: missing a required"),
+    "method": ([].append, "without arguments: missing"),
+    "ctypes": (ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda q: None), "its prototype has 1"),
+}
+ACCEPTED = {
+    "defaults": lambda x=1: None,
+    "many": lambda *args, **kwargs: None,
+    "class": list,
+    "partial": functools.partial(lambda x: None, 1),
+    "wrapped": wrapped(lambda x: None),
+    "ctypes": ctypes.CFUNCTYPE(None)(lambda: None),
+    "method": [].clear,
+    "builtin": print,
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_called_is_refused_before_anything_is_added(name, graph, stream):
+    func, why = REFUSED[name]
+    node = graph.callback(print, name="good")
+    step = graph.instantiate()
+    for add in (graph.callback, node.callback, node.update, step["good"].update, stream.callback):
+        with pytest.raises(TypeError, match=why):
+            add(func)
+    assert len(graph.nodes) == 1
+    assert node.params.func is print
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_can_be_called_is_accepted(name, graph):
+    graph.callback(ACCEPTED[name])
+    assert len(graph.nodes) == 1
+
+
+def test_the_arguments_of_a_stream_callback_count(stream):
+    done = []
+    stream.callback(done.append, 1)
+    stream.callback(lambda x, y=2: done.append(x + y), 3)
+    stream.sync()
+    assert done == [1, 5]
+    with pytest.raises(TypeError, match="callback must be callable with 2 arguments: too many"):
+        stream.callback(done.append, 1, 2)
+
+
+def test_a_graph_is_no_callback(graph):
+    body = graph.if_then(graph.condition(1)).body
+    with pytest.raises(TypeError, match="not a Graph: embed that"):
+        graph.callback(body)

@@ -216,3 +216,19 @@ def test_nodes_of_a_captured_graph(a, stream, kernels):
         step.launch(stream)
         assert numbers(a, stream) == 10
     graph.close()
+
+
+def test_what_is_inside_a_removed_node_is_closed(graph, a, device):
+    node = graph.if_then(graph.condition(default=1))
+    body = node.body
+    deep = body.if_then(graph.condition(default=1)).body
+    with cu.Graph(device) as inner:
+        inner.memset(a, 1)
+        embedded = cu.Graph(device)
+        view = embedded.embed(inner).params.graph
+    insides = body, deep, view
+    assert not any(inside.is_closed for inside in insides)
+    graph.remove(node)
+    embedded.remove(embedded.nodes[0])
+    assert all(inside.is_closed for inside in insides)
+    assert repr(body) == "<cudago.Graph: closed>"

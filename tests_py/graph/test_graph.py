@@ -234,3 +234,33 @@ def test_a_node_waits_for_any_number_of_nodes(graph):
     with graph.instantiate() as step, graph.device.create_stream() as stream:
         step.launch(stream)
         stream.sync()
+
+
+def test_a_graph_cannot_be_subclassed():
+    with pytest.raises(TypeError, match=r"cudago\.Graph cannot be subclassed"):
+
+        class Mine(cu.Graph):
+            pass
+
+
+def test_a_body_can_be_called(graph, stream, a):
+    node = graph.if_then(graph.condition(default=1))
+    assert node.body() == node.body
+    with node.body().capture(stream):
+        a.fill(1, stream=stream)
+    assert [n.kind for n in node.body.nodes] == ["memset"]
+    with pytest.raises(TypeError, match="a Graph cannot be called: instantiate it"):
+        graph()
+
+
+def test_an_object_without_the_device_memory_that_its_class_has(graph, a):
+    class Nothing:
+        __cuda_array_interface__ = None
+
+    class Wrong:
+        __cuda_array_interface__ = 5
+
+    with pytest.raises(TypeError, match="src must be a Buffer, Pointer or Tensor, or"):
+        graph.memcpy(a, Nothing())
+    with pytest.raises(TypeError, match="src: __cuda_array_interface__ must be a dict, not int"):
+        graph.memcpy(a, Wrong())

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import struct
+import sys
 import zipfile
 
 import pytest
@@ -399,3 +400,14 @@ def test_machine_code_on_the_simulated_driver(good, load, driver):
         assert "add" in "".join([str(e.value), *e.value.__notes__])
         assert "PTX" in str(e.value)
         del e
+
+
+def test_no_recursion_limit_lets_a_text_use_up_the_stack(good, load):
+    deep = b'{"a": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(1 << 30)
+    try:
+        with pytest.raises(cu.GraphFileError, match="nested too deeply"):
+            load(good | {"graph.json": deep})
+    finally:
+        sys.setrecursionlimit(limit)

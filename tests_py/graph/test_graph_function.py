@@ -344,3 +344,31 @@ def test_a_result_is_refused(stream):
             function(stream)
         assert function.graphs == ()
         assert not stream.is_capturing
+
+
+def test_arguments_in_another_order_are_another_call(device, stream):
+    @cu.graph
+    def fill(s, value, x):
+        x.fill(value, stream=s)
+
+    with device.allocate(64, stream=stream) as x:
+        for _ in range(2):
+            with pytest.raises(TypeError, match="fill value"):
+                fill(7, stream, x)
+            fill(stream, 7, x)
+        fill.clear()
+
+
+def test_names_tell_calls_of_a_function_without_a_signature_apart(stream):
+    called = []
+
+    def both(s, **values):
+        called.append(values)
+
+    both.__signature__ = 5  # which nobody can read
+    function = cu.graph(both)
+    function(stream, a=1)
+    function(stream, b=1)
+    function(stream, a=1)
+    assert called == [{"a": 1}, {"b": 1}]
+    function.clear()

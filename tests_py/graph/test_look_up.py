@@ -169,15 +169,18 @@ def test_names_in_bodies(graph, x):
 
 
 def test_two_nodes_with_one_name(graph, x, device, stream):
-    """The node of the graph itself has the name, not that of a body."""
+    """One of the graph itself, and one of a body."""
     loop = graph.if_then(graph.condition(default=1), name="a")
     loop.body.memset(x, 1, name="b")
     with device.allocate(8, stream=stream) as y:
         graph.memset(y, 2, name="a/b")
         with graph.instantiate() as step:
             assert names(step) == ["a", "a/b", "a/b"]
-            step["a/b"].update(y, 3)
-            assert step["a/b"]._id == graph["a/b"]._id
+            for _ in range(2):
+                with pytest.raises(KeyError, match="several nodes are called 'a/b': take one of"):
+                    step["a/b"]
+            own, inner = (n for n in step.nodes if n.name == "a/b")
+            assert {own._id, inner._id} == {graph["a/b"]._id, loop.body["b"]._id}
         assert [(r.node, r.object) for r in loop.retained] == [("a/b", x)]
         assert [(r.node, r.object) for r in graph["a/b"].retained] == [("a/b", y)]
 

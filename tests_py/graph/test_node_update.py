@@ -137,3 +137,52 @@ def test_what_cannot_be_updated(graph, a, device, stream, kernels):
     graph.close()
     with pytest.raises(cu.ClosedError):
         copy.update(src=a)
+
+
+def test_an_executable_keeps_the_kind_of_memory(graph, a, stream):
+    up, down = bytearray(64), bytearray(64)
+    graph.memcpy(a, up, name="up").memcpy(down, a, name="down")
+    with (
+        cu.PinnedMemoryResource() as resource,
+        resource.allocate(64) as pinned,
+        graph.instantiate() as step,
+    ):
+        for _ in range(2):  # the first update lets C make the others
+            step["up"].update(src=pinned)
+            with pytest.raises(
+                ValueError, match='dst of memcpy node "up" must stay device memory, got page'
+            ):
+                step["up"].update(dst=down)
+            with pytest.raises(
+                ValueError, match='src of memcpy node "up" must stay pinned memory, got device'
+            ):
+                step["up"].update(src=a)
+            step["down"].update(dst=up)
+            with pytest.raises(
+                ValueError,
+                match='dst of memcpy node "down" must stay pageable host memory, got dev',
+            ):
+                step["down"].update(dst=a)
+        step.launch(stream)
+        stream.sync()
+
+
+def test_a_fill_of_pageable_memory_is_refused(graph, a):
+    with pytest.raises(
+        ValueError, match="dst is pageable host memory, which the driver does not fill"
+    ):
+        graph.memset(bytearray(64), 0)
+    node = graph.memset(a, 0, name="fill")
+    for at in (node, graph.instantiate()["fill"]):
+        with pytest.raises(ValueError, match="dst is pageable host memory"):
+            at.update(bytearray(64), 0)
+
+
+def test_disabling_names_the_node_that_cannot_be(graph, device):
+    with device.create_event() as event:
+        graph.record(event, name="mark")
+        step = graph.instantiate()
+        with pytest.raises(
+            cu.CUDAError, match='event record node "mark" cannot be disabled: only kernel, '
+        ):
+            step["mark"].enabled = False

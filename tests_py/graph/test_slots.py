@@ -170,3 +170,114 @@ def test_what_cannot_be_a_slot(graph, rooms):
     assert len(graph.nodes) == 1
     with pytest.raises(TypeError, match="there are none"):
         cu.Graph().instantiate().bind(x=x)
+
+
+KERNELS = """
+extern "C" __global__ void first(float f, int* x, int* y, int n) { y[threadIdx.x] = n; }
+extern "C" __global__ void second(int* x, int v) { x[threadIdx.x] = v; }
+extern "C" __global__ void third(float g, int* p, int* q, int m) { p[threadIdx.x] = m; }
+"""
+
+
+@pytest.fixture(scope="module")
+def two(device):
+    """Kernels of different parameters."""
+    code = cu.Program(KERNELS).compile()
+    for name in code.kernels:
+        code.get_kernel(name)
+    return code
+
+
+def test_an_update_to_another_kernel_leaves_only_the_slots_that_it_names(graph, rooms, stream, two):
+    x, y, _ = rooms
+    graph.launch(CONFIG, two["first"], 1.0, x, y, cu.slot("n", 5), name="k")
+    with graph.instantiate() as step:
+        step["k"].update(CONFIG, two["second"], x, 7)
+        assert step.slots == ()
+        with pytest.raises(TypeError, match="no slot is called 'n'; there are none"):
+            step.bind(n=6)
+        step["k"].update(CONFIG, two["third"], 1.0, x, y, cu.slot("m", 8))
+        assert step.slots == ("m",)
+        step.bind(m=9)
+        step.launch(stream)
+        assert numbers(x, stream) == 9
+    graph["k"].update(CONFIG, two["third"], 1.0, x, y, 3)  # the slot's place is another parameter's
+    with graph.instantiate() as step, graph.clone() as clone:
+        assert step.slots == ()
+        assert clone.instantiate().slots == ()
+
+
+def test_an_update_of_values_keeps_slots(graph, rooms, stream, two):
+    x, y, _ = rooms
+    graph.launch(CONFIG, two["first"], 1.0, x, cu.slot("y", y), cu.slot("n", 5), name="k")
+    with graph.instantiate() as step:
+        for node in (graph["k"], step["k"]):
+            node.update(CONFIG, two["first"], 1.0, x, y, 6)
+            node.update(n=7)
+            node.update({3: 8})
+        assert step.slots == graph.instantiate().slots == ("y", "n")
+        step["k"].update(two["third"])  # all arguments stay
+        step.bind(n=9)
+        step.launch(stream)
+        assert numbers(x, stream) == 9
+
+
+@pytest.mark.parametrize("where", ["graph", "executable"])
+def test_updates_name_slots(graph, rooms, stream, two, where):
+    x, y, z = rooms
+    graph.memcpy(x, full(1), name="copy")
+    graph.memset(y, b"\1\0\0\0", name="fill")
+    graph.launch(CONFIG, two["second"], z, cu.slot("was", 1), name="k")
+    of = step = graph.instantiate() if where == "executable" else graph
+    of["copy"].update(src=cu.slot("src", full(2)))
+    of["copy"].update(src=cu.slot("src", full(2)))  # once more is still one use
+    of["fill"].update(cu.slot("room", y), b"\2\0\0\0")
+    of["k"].update(v=cu.slot("v", 2))
+    of["k"].update({0: cu.slot("z", z)})
+    if where == "graph":
+        step = graph.instantiate()
+    assert set(step.slots) == {"src", "room", "v", "z"}
+    step.launch(stream)
+    assert [numbers(b, stream) for b in rooms] == [2, 2, 2]
+    step.bind(src=full(3), v=3)
+    step.launch(stream)
+    assert [numbers(b, stream) for b in rooms] == [3, 2, 3]
+    step.close()
+
+
+def test_a_file_has_the_slots_of_the_last_update(graph, rooms, two, tmp_path):
+    x, y, _ = rooms
+    graph.launch(CONFIG, two["first"], 1.0, x, y, cu.slot("n", 5), name="k")
+    graph["k"].update(CONFIG, two["third"], 1.0, cu.slot("p", x), y, 3)
+    graph.save(tmp_path / "g.cudago")
+    with cu.Graph.load(tmp_path / "g.cudago") as again, again.instantiate() as step:
+        assert step.slots == ("p",)
+
+
+def test_an_update_in_a_body_takes_no_slot(graph, rooms):
+    node = graph.if_then(graph.condition(1)).body.memset(rooms[0], 0)
+    with pytest.raises(ValueError, match="cannot use slots"):
+        node.update(cu.slot("x", rooms[0]), 1)
+    assert node.params.value == 0
+
+
+@pytest.mark.parametrize("name", ["self", "step", "args", "objects", "", "not a name"])
+def test_every_name_can_be_bound(graph, rooms, stream, name):
+    x, y, _ = rooms
+    graph.memset(cu.slot(name, x), b"\7\0\0\0")
+    graph.memset(cu.slot(name, x), b"\7\0\0\0")  # two uses, which Python exchanges
+    with graph.instantiate() as step:
+        step.bind(**{name: y})
+        step.launch(stream)
+        assert (numbers(x, stream), numbers(y, stream)) == (0, 7)
+
+
+def test_what_bind_does_not_take(graph, rooms):
+    graph.memset(cu.slot("x", rooms[0]), 0)
+    step = graph.instantiate()
+    with pytest.raises(TypeError, match="bind takes objects by the names of their slots"):
+        step.bind(rooms[0])
+    step.close()
+    for wrong in ({"x": rooms[0]}, {"other": rooms[0]}):
+        with pytest.raises(cu.ClosedError):
+            step.bind(**wrong)

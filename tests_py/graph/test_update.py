@@ -91,7 +91,7 @@ def test_refused_updates_change_nothing(graph, a, b, stream, kernels):
             (lambda: step["up"].update(), TypeError, "needs dst=, src= or both"),
             (lambda: step["up"].update(src=b"abc"), ValueError, "must have the 64 bytes"),
             (lambda: step["up"].update(dst=bytes(64)), BufferError, "writable"),
-            (lambda: step["up"].update(src=b), cu.CUDAError, "CUDA_ERROR_INVALID_VALUE"),
+            (lambda: step["up"].update(src=b), ValueError, "must stay pageable host memory"),
             (
                 lambda: step["up"].update(bytes(64)),
                 TypeError,
@@ -139,7 +139,7 @@ def test_nodes_can_be_switched_off_and_on(graph, a, stream, kernels):
         step.launch(stream)
         assert numbers(a, stream) == 22
         assert told == [2]
-        with pytest.raises(cu.CUDAError, match="only kernel, memcpy and memset nodes"):
+        with pytest.raises(cu.CUDAError, match='empty node "join" cannot be disabled'):
             step["join"].enabled = False
         assert step["join"].enabled
     with pytest.raises(cu.ClosedError):

@@ -62,7 +62,7 @@ GO_QUIET = {
     "cudagoGraphRemove", "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError",
     "cudagoCaptureHas", "cudagoKernelStores", "cudagoGraphSettle",
     "cudagoCaptureGraph", "cudagoCaptureExec",
-    "cudagoUpdateMemOp",
+    "cudagoUpdateMemOp", "cudagoUpdateBox",
     "cudagoCaptureSemaphore", "cudagoGraphSemaphore", "cudagoUpdateSemaphore",
     "cudagoSetChild", "cudagoUpdateChild", "cudagoUpdateEvent",
     "cudagoGraphExport", "cudagoGraphSite", "cudagoGraphSetSite", "cudagoExecSite",

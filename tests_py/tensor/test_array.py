@@ -151,7 +151,7 @@ def test_nodes_of_a_graph(device, stream):
     graph = cu.Graph(device)
     up = graph.memcpy(array, numbers(4, 8), name="up")
     down = up.memcpy(out, array, name="down")
-    assert [type(r.object).__name__ for r in up.retained] == ["Tensor", "OpaqueArray"]
+    assert [type(r.object).__name__ for r in up.retained] == ["ndarray", "OpaqueArray"]
     step = graph.instantiate()
     with pytest.raises(ValueError, match="copies an array, and cannot be given other memory"):
         step["down"].update(dst=cu.zeros((4, 8), "f4", stream=stream))

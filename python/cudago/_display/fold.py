@@ -16,7 +16,8 @@ def fold(graph: Drawing, most: int) -> Drawing:
     """Return the graph with at most some `most` boxes, and those of graphs inside.
 
     Folded first are nodes of one kind that wait for the same and are waited for by the same, and
-    nodes of one kind in a row; if that is not enough, any nodes in a row; then whole layers.
+    nodes of one kind in a row; if that is not enough, any nodes in a row, as many to a box as there
+    have to be; then whole layers.
     """
     if graph.size <= most:
         return graph
@@ -28,7 +29,8 @@ def fold(graph: Drawing, most: int) -> Drawing:
         while _is_large(graph, most) and folded != len(graph.nodes):
             folded = len(graph.nodes)
             graph = _joined(graph, _twins(graph))
-            graph = _joined(graph, _rows(graph, mixed))
+            longest = max(2, -(-len(graph.nodes) // most)) if mixed else len(graph.nodes)
+            graph = _joined(graph, _parts(_rows(graph, mixed), longest))
     return _bands(graph, most) if _is_large(graph, most) else graph
 
 
@@ -84,6 +86,11 @@ def _rows(graph: Drawing, mixed: bool) -> list[list[Drawn]]:
             row.append(after[row[-1]][0])
         rows += [row] * (len(row) > 1)
     return rows
+
+
+def _parts(rows: list[list[Drawn]], longest: int) -> list[list[Drawn]]:
+    """Cut rows, so that one row of everything does not become one box."""
+    return [row[at : at + longest] for row in rows for at in range(0, len(row), longest)]
 
 
 def _joined(graph: Drawing, groups: list[list[Drawn]]) -> Drawing:

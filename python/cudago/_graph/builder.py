@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._memory.resource import mask_of
+from .._stream.callee import expect_callback
 from .._tensor import copy, strided
 from .._tensor.element import pattern_for
 from .._tensor.operand import as_tensor
@@ -99,6 +100,7 @@ class Builder(SignalNodes, Branching):
         return copy.node(
             as_tensor(dst),
             as_tensor(src),
+            (dst, src),
             lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
             lambda *launched: _launch(self, launched, name),
         )
@@ -115,7 +117,7 @@ class Builder(SignalNodes, Branching):
         Parameters
         ----------
         dst : Buffer, Pointer, Tensor, or any object with memory
-            Memory to fill; the graph keeps it alive.
+            Memory to fill, which must not be pageable host memory; the graph keeps it alive.
         value : number or bytes
             For a tensor or an array, a value of its element type, as for `Tensor.fill`; for a
             buffer or a pointer, a value of 1, 2 or 4 bytes, as for `Buffer.fill`.
@@ -182,6 +184,11 @@ class Builder(SignalNodes, Branching):
         Node
             The new node.
 
+        Raises
+        ------
+        TypeError
+            If the function is known to need arguments, or is a coroutine or generator function.
+
         Notes
         -----
         Callbacks run one at a time and hold the GIL. Device work that depends on one waits for it.
@@ -199,6 +206,7 @@ class Builder(SignalNodes, Branching):
         >>> log
         ['step done']
         """
+        expect_callback(func)
         return self._new(_core.Graph._add_host, func, name)
 
     def capture(

@@ -160,8 +160,14 @@ class GraphExec(_core.GraphExec):
         """Names of the slots that nodes use."""
         return tuple(uses_of(self))
 
-    def _bind(self, **objects: KernelArgument) -> None:
+    def _bind(self, /, *args: object, **objects: KernelArgument) -> None:
         """Do what the native `bind` leaves to Python."""
+        self._count()  # is it open?
+        if args:
+            raise TypeError(
+                f"bind takes objects by the names of their slots, and no positional arguments, got "
+                f"{len(args)}"
+            )
         bind(self, objects)
 
     def profile(self, stream: StreamLike) -> GraphProfile:
@@ -214,6 +220,9 @@ class GraphExec(_core.GraphExec):
 
     def _named(self, name: str) -> ExecNode:
         """Return a node that was not looked up before."""
+        # Nodes of bodies are called as in "loop/fill", and so may be one of the graph.
+        if isinstance(name, str) and "/" in name and _is_shared(name, self):
+            raise KeyError(f"several nodes are called {name!r}: take one of step.nodes")
         row = self._find(name)
         if row is not None:
             return self._node(*row)
@@ -237,6 +246,10 @@ class GraphExec(_core.GraphExec):
         if self.is_closed:
             return "<cudago.GraphExec: closed>"
         return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
+
+
+def _is_shared(name: str, step: GraphExec) -> bool:
+    return [own for _, own, _ in step._nodes()].count(name) > 1
 
 
 def _note_origin(error: GraphUpdateError, graph: Graph) -> None:

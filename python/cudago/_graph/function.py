@@ -204,7 +204,7 @@ class GraphFunction(Generic[_P]):
                 return
         all_args, all_kwargs, named = self._arguments(place, args, kwargs)
         leaves = leaves_of(named)
-        key = (stream._ordinal, *signature_of(leaves))
+        key = (stream._ordinal, place, tuple(named), *signature_of(leaves))
         found = self._entries.get(key)
         version = self._replay(found, stream, leaves) if found is not None else 0
         if found is None or not version:

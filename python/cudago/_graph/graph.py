@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
 from .. import _zconstants as _z
@@ -18,6 +18,7 @@ from .condition import Condition
 from .diff import GraphDiff, differences
 from .edge import REMOVED, port_of
 from .foreign import Shared
+from .inside import Inside
 from .iteration import Iteration
 from .node import Node
 from .retained import Retained, retained_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
+class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
     """An editable graph of device work.
 
     A graph keeps every operand alive, as does each executable made from it: you can close or drop
@@ -67,6 +68,10 @@ class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
         """Create an empty graph."""
         made: Graph = _core._graph_new(device_at() if device is None else device)
         return made
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Refuse: captures, clones, bodies and files would make graphs of another class."""
+        raise TypeError("cudago.Graph cannot be subclassed: keep a graph in an attribute")
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self, ()

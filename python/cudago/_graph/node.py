@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..typing import BufferLike, KernelArgument, MemoryLike, WaitCondition
     from .graph import Graph
     from .params import NodeParams
+    from .slot import Slot
 
 __all__ = ["Node"]
 
@@ -124,9 +125,9 @@ class Node(Builder, _core.Node):
         )
 
     @overload
-    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    def update(self, /, *, dst: MemoryLike | Slot = ..., src: MemoryLike | Slot = ...) -> None: ...
     @overload
-    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    def update(self, /, dst: MemoryLike | Slot, value: int | BufferLike | np.generic) -> None: ...
     @overload
     def update(
         self, /, *, dst: Buffer | Pointer | Tensor = ..., value: SupportsIndex = ...
@@ -145,17 +146,24 @@ class Node(Builder, _core.Node):
         self, /, *, semaphore: ExternalSemaphore = ..., value: SupportsIndex = ...
     ) -> None: ...
     @overload
-    def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
-    @overload
     def update(
-        self,
-        change: LaunchConfig | Kernel | dict[int, KernelArgument],
-        /,
-        **arguments: KernelArgument,
+        self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument | Slot
     ) -> None: ...
     @overload
     def update(
-        self, /, *, config: LaunchConfig = ..., kernel: Kernel = ..., **arguments: KernelArgument
+        self,
+        change: LaunchConfig | Kernel | dict[int, KernelArgument | Slot],
+        /,
+        **arguments: KernelArgument | Slot,
+    ) -> None: ...
+    @overload
+    def update(
+        self,
+        /,
+        *,
+        config: LaunchConfig = ...,
+        kernel: Kernel = ...,
+        **arguments: KernelArgument | Slot,
     ) -> None: ...
     @overload
     def update(self, /, func: Callable[[], object]) -> None: ...
@@ -171,10 +179,10 @@ class Node(Builder, _core.Node):
         Parameters
         ----------
         *args, **kwargs
-            As for `ExecNode.update`. Each side of a copy may be memory of another kind. A kernel's
-            configuration can change in everything, the memory of a value may have the other width,
-            and a graph may be any that `embed` takes: the graph of the node's `params` from before
-            ends.
+            As for `ExecNode.update`. Each side of a copy may be memory of another kind, and a
+            tensor with gaps between its elements. A kernel's configuration can change in
+            everything, the memory of a value may have the other width, and a graph may be any that
+            `embed` takes: the graph of the node's `params` from before ends.
 
         Raises
         ------

@@ -61,8 +61,11 @@ def slot(name: str, object: Any) -> Slot:
     Returns
     -------
     Slot
-        Pass it to `Graph.memcpy`, `Graph.memset` and `Graph.launch`, and to these methods of nodes,
-        as often as you like. Graphs that are embedded, and bodies of conditional nodes, take none.
+        Pass it to `Graph.memcpy`, `Graph.memset` and `Graph.launch`, to these methods of nodes, and
+        to the updates of such nodes, as often as you like. An operand keeps its slot if an update
+        gives it another object; if the update names another kernel and all of its arguments, only
+        slots among these remain. Graphs that are embedded, and bodies of conditional nodes, take
+        none.
 
     Examples
     --------
@@ -112,6 +115,33 @@ def note(graph: Graph, node: int, kind: str, given: Iterable[tuple[str | int, An
         if type(operand) is Slot:
             uses[operand.name] = (*uses.get(operand.name, ()), Use(node, kind, place))
     set_uses(graph, uses)
+
+
+def note_update(
+    holder: Graph | GraphExec,
+    node: int,
+    kind: str,
+    given: Iterable[tuple[str | int, Any]],
+    is_new: bool = False,
+) -> None:
+    """Note the slots among what an update gave a node; `is_new` if nothing else of it remains."""
+    places = {place: operand.name for place, operand in given if type(operand) is Slot}
+    before = uses_of(holder)
+    if not places and not (is_new and before):
+        return
+    uses = {
+        name: tuple(u for u in them if u.node != node or not (is_new or u.place in places))
+        for name, them in before.items()
+    }
+    for place, name in places.items():
+        uses[name] = (*uses.get(name, ()), Use(node, kind, place))
+    set_uses(holder, {name: them for name, them in uses.items() if them})
+
+
+def check_update(holder: Graph | GraphExec, given: Iterable[Any]) -> None:
+    """Raise an error if slots are among what an update gives a node that cannot use them."""
+    if isinstance(holder, _core.Graph) and any(type(operand) is Slot for operand in given):
+        check(holder)
 
 
 def plain(operand: Any) -> Any:

@@ -7,9 +7,15 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
+from .._stream.callee import expect_callback
 from .._stream.memop import condition_code
+from .._tensor import copy
 from .._tensor.element import pattern_for
+from .._tensor.operand import as_tensor
 from .params import changed, is_change
+from .retained import object_of
+from .slot import Slot, check_update, note_update, plain, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,11 +77,74 @@ def _memcpy(
 ) -> None:
     if dst is None and src is None:
         raise TypeError("update of a memcpy node needs dst=, src= or both")
-    owner._update_memcpy(node._id, dst, src)
+    check_update(owner, (dst, src))
+    rows = _rows(node, owner, (dst, src)) if isinstance(owner, _core.Graph) else None
+    if rows is not None:
+        owner._update_box(node._id, *rows)  # type: ignore[union-attr]
+    else:
+        owner._update_memcpy(node._id, plain(dst), plain(src))
+    note_update(owner, node._id, "memcpy", (("dst", dst), ("src", src)))
+
+
+def _rows(
+    node: Node | ExecNode, graph: Graph, given: tuple[Any, Any]
+) -> tuple[_core.Operand, _core.Operand, tuple[int, ...]] | None:
+    """Return what _update_box takes, if an update changes a copy of rows or makes one; else None.
+
+    Only a graph's: in an executable the driver changes none.
+    """
+    row, held = graph._params(node._id)
+    if row is None or any(isinstance(thing, _core.OpaqueArray) for thing in given):
+        return None
+    if row[1] * row[2] <= 1 and not any(map(_has_gaps, given)):
+        return None
+    if any(type(thing) is Slot for thing in given):
+        raise ValueError(f"{node.name!r} copies rows with gaps between them, and cannot use slots")
+    sides: list[Any] = []
+    for name, thing in zip(("dst", "src"), given, strict=True):
+        kept = thing is None
+        own = next((object_of(it) for it, _, _, role, _ in held if role == name), None)
+        if kept and (own is None or isinstance(own, _core.OpaqueArray)):
+            return None  # another library's, or an array: Go says so
+        if kept and getattr(own, "is_closed", False):
+            raise ValueError(
+                f"{node.name!r} copies rows with gaps between them, and its {name}, which tells "
+                "where the rows are, was closed: give dst= and src="
+            )
+        sides.append(own if kept else thing)
+    return _rows_of(node, *sides)
+
+
+def _has_gaps(thing: Any) -> bool:
+    return isinstance(thing, _core.Tensor) and not thing.is_contiguous
+
+
+def _rows_of(
+    node: Node | ExecNode, dst: Any, src: Any
+) -> tuple[_core.Operand, _core.Operand, tuple[int, ...]]:
+    to, of = as_tensor(dst), as_tensor(src)
+    if to.is_contiguous and of.is_contiguous:
+        size = to.nbytes
+        if size != of.nbytes:
+            raise ValueError(
+                f"dst has {size} bytes, src {of.nbytes}: a copy needs the same size on both sides"
+            )
+        box = size, 1, 1, size, 1, size, 1
+        return _core._operand(dst, dst, True), _core._operand(src, src, False), box
+    rows = copy.box(to, of, (dst, src))
+    if rows is None:
+        raise ValueError(
+            f"one copy of {node.name!r} cannot be between strides {to.strides} and {of.strides} of "
+            f"shape {to.shape}: remove the node, and add another"
+        )
+    return rows
 
 
 def _memset(node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any, value: Any) -> None:
-    owner._update_memset(node._id, dst, pattern_for(dst, value))
+    check_update(owner, (dst,))
+    memory: Any = plain(dst)
+    owner._update_memset(node._id, memory, pattern_for(memory, value))
+    note_update(owner, node._id, "memset", (("dst", dst),))
 
 
 def _write(
@@ -145,7 +214,22 @@ def _semaphore(
 def _kernel(
     node: Node | ExecNode, owner: Graph | GraphExec, /, config: Any, kernel: Any, *args: Any
 ) -> None:
-    owner._update_kernel(node._id, config, kernel, args)
+    record = owner._record(node._id) if uses_of(owner) else None
+    _set_kernel(node, owner, config, kernel, args, record is None or record[0] != kernel)
+
+
+def _set_kernel(
+    node: Node | ExecNode,
+    owner: Graph | GraphExec,
+    config: Any,
+    kernel: Any,
+    args: tuple[Any, ...],
+    is_new: bool,
+) -> None:
+    """Update a kernel node as a whole; `is_new` if its parameters are other ones than before."""
+    check_update(owner, args)
+    owner._update_kernel(node._id, config, kernel, tuple(map(plain, args)))
+    note_update(owner, node._id, "kernel", enumerate(args), is_new)
 
 
 def _change_kernel(
@@ -159,10 +243,11 @@ def _change_kernel(
             "update it with config, kernel and all arguments"
         )
     config, kernel, *args = changed(record, change, named)
-    owner._update_kernel(node._id, config, kernel, tuple(args))
+    _set_kernel(node, owner, config, kernel, tuple(args), is_new=False)
 
 
 def _host(node: Node | ExecNode, owner: Graph | GraphExec, /, func: Callable[[], Any]) -> None:
+    expect_callback(func)
     owner._update_host(node._id, func)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._graph.slot import plain
+from .._stream.callee import expect_callback
 from .._stream.event import Event
 from .saved import Slotted, inner_path
 
@@ -102,6 +103,7 @@ class Bindings:
     def function(self, path: str) -> Callable[[], Any]:
         """Return the function for a host node."""
         made: Callable[[], Any] = self._kept[path, "callback"]
+        expect_callback(made)
         return made
 
     def event(self, path: str) -> Event | None:

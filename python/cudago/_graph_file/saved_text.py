@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from .._graph.edge import PORTS
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from .archive import Archive
 
 _MOST_BODIES = 1 << 16
+_DEEPEST = 1000  # of lists and objects; a graph inside another takes three
+_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def read(archive: Archive) -> Saved:
@@ -57,6 +60,18 @@ def read(archive: Archive) -> Saved:
         return _Parser(archive.sizes).saved(_object(data))
     except Wrong as e:
         raise archive.wrong(str(e)) from None
+
+
+def _nesting(data: bytes) -> int:
+    """Return how deep lists and objects are inside each other."""
+    depth = most = 0
+    for mark in _MARKS.findall(data):
+        if mark in b"[{":
+            depth += 1
+            most = max(most, depth)
+        elif mark in b"]}":
+            depth -= 1
+    return most
 
 
 def _object(data: bytes) -> Any:
@@ -69,6 +84,9 @@ def _object(data: bytes) -> Any:
     def no_constant(name: str) -> None:
         raise Wrong(f"{name} is not JSON")
 
+    # json descends with the C stack, which a high recursion limit lets it use up.
+    if _nesting(data) > _DEEPEST:
+        raise Wrong(f"{TEXT} is nested too deeply")
     try:
         return json.loads(data.decode(), object_pairs_hook=unique, parse_constant=no_constant)
     except RecursionError:

@@ -13,15 +13,17 @@ _ITEM_DIGITS = slice(2, None)
 _ADDRESSES = 1 << 64
 
 
-def _read_cuda_array_interface(
-    interface: dict[str, Any], what: str
-) -> tuple[int, int, int | None, bool, int]:
+def _read_cuda_array_interface(interface: Any, what: str) -> tuple[int, int, int | None, bool, int]:
     """Read ``__cuda_array_interface__``, versions 2 and 3.
 
     Returns the address, the size in bytes, the stream that the memory's work is queued on (None if
     there is nothing to wait for, 1 and 2 for the default streams), whether it is read-only, and the
     type of its elements.
     """
+    if not isinstance(interface, dict):
+        raise TypeError(
+            f"{what}: __cuda_array_interface__ must be a dict, not {type(interface).__name__}"
+        )
     if interface.get("version", 0) < 2:
         raise TypeError(
             f"{what}: version {interface.get('version')} of __cuda_array_interface__ is too old"

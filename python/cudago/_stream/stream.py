@@ -15,6 +15,7 @@ from .. import _core
 from .. import _zconstants as _z
 from .._card import card
 from .._ordinal import device_at
+from .callee import expect_callback
 from .fork import Fork
 from .memop import MemoryOperations
 
@@ -147,6 +148,12 @@ class Stream(MemoryOperations, _core.Stream):
         *args
             Its arguments; they are kept until it has run.
 
+        Raises
+        ------
+        TypeError
+            If the function is known not to take these arguments, or is a coroutine or generator
+            function.
+
         See Also
         --------
         Graph.callback : Adds such a call to a graph.
@@ -170,6 +177,7 @@ class Stream(MemoryOperations, _core.Stream):
         >>> done
         ['after the work so far']
         """
+        expect_callback(func, args)
         self._callback(partial(func, *args) if args else func)
 
     @overload

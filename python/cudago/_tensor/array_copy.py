@@ -32,7 +32,7 @@ def sides(dst: Any, src: Any, stream: StreamLike | None = None) -> tuple[Any, An
     into = dst is not array
     other = _other(array, dst if into else src, into, stream)
     pitch, height = _pitch(other, facts, width, rows, slices)
-    at = _bytes_from(other, 0)
+    at = _core._operand(_bytes_from(other, 0), dst if into else src, into)
     if into:
         return at, src, (width, rows, slices, pitch, height, width, rows)
     return dst, at, (width, rows, slices, width, rows, pitch, height)

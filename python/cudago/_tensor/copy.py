@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._kernel.launch import launch
@@ -195,8 +195,13 @@ def _copy_boxes(
             f"a copy between strides {dst.strides} and {src.strides} of shape {dst.shape} would "
             f"take {plan.calls} driver calls (at most {_MAX_CALLS}): make one side contiguous first"
         )
+    named = plan.calls == 1 and stream.is_capturing  # the node then has the tensors as operands
     for at in plan.places():
-        _core._copy_box(stream, _bytes_from(dst, at[0]), _bytes_of(source, at[1]), plan.box)
+        to: Tensor | _core.Operand = _bytes_from(dst, at[0])
+        of: Tensor | _core.Operand = _bytes_of(source, at[1])
+        if named:
+            to, of = _core._operand(to, dst, True), _core._operand(of, src, False)
+        _core._copy_box(stream, to, of, plan.box)
 
 
 def _one_device(dst: Tensor, src: Tensor) -> bool:
@@ -291,22 +296,37 @@ def _receive(host: np.ndarray, src: Tensor, stream: Stream) -> None:
 # --- nodes ----------------------------------------------------------------------------------------
 
 
-def node(
-    dst: Tensor,
-    src: Tensor,
-    add_box: Callable[[Tensor, Tensor, tuple[int, ...]], Node],
-    add_launch: Callable[..., Node],
-) -> Node:
-    """Add one node that copies between tensors of the same shape, of which one has gaps."""
+def box(
+    dst: Tensor, src: Tensor, given: tuple[Any, Any]
+) -> tuple[_core.Operand, _core.Operand, tuple[int, ...]] | None:
+    """Return one copy between tensors of the same shape, of which one has gaps, or None.
+
+    `given` is what the tensors were made of.
+    """
     if dst.shape != src.shape or dst.itemsize != src.itemsize or is_packed(dst):
         raise ValueError(
             f"dst has shape {dst.shape} of {dst.dtype_name}, src {src.shape} of {src.dtype_name}: "
             "a copy of memory with gaps needs the same shape and elements of one size"
         )
     plan = _plan_of(dst, src)
-    if plan.calls == 1 and dst.size:
-        at = next(plan.places())
-        return add_box(_bytes_from(dst, at[0]), _bytes_from(src, at[1]), plan.box)
+    if plan.calls != 1 or not dst.size:
+        return None
+    at = next(plan.places())
+    to = _core._operand(_bytes_from(dst, at[0]), given[0], True)
+    return to, _core._operand(_bytes_from(src, at[1]), given[1], False), plan.box
+
+
+def node(
+    dst: Tensor,
+    src: Tensor,
+    given: tuple[Any, Any],
+    add_box: Callable[[_core.Operand, _core.Operand, tuple[int, ...]], Node],
+    add_launch: Callable[..., Node],
+) -> Node:
+    """Add one node that copies as `box` does."""
+    sides = box(dst, src, given)
+    if sides is not None:
+        return add_box(*sides)
     launches = (
         []
         if is_pageable(dst) or is_pageable(src) or not _one_device(dst, src)
