@@ -76,10 +76,10 @@ static QUIET void let_go(ExecObject *self, cudago_gone *gone) {
 
 /* --- copies ------------------------------------------------------------------------------------------------------------- */
 
-/* Host memory in the place of other memory, or the reverse, Go refuses. */
+/* Memory of the host, of a device or managed memory in the place of another of these Go refuses. */
 static QUIET int is_like(const cudago_owned *w, int role, const OperandObject *o) {
     for (int i = 0; i < w->n; i++)
-        if (w->refs[i].role == role && ((OperandObject *)w->refs[i].object)->host != o->host) return 0;
+        if (w->refs[i].role == role && cudago_operand_place((OperandObject *)w->refs[i].object) != cudago_operand_place(o)) return 0;
     return 1;
 }
 

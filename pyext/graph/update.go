@@ -176,8 +176,10 @@ func cudagoUpdateBox(id, node, dst, src C.uint64_t, dstSide, srcSide C.int32_t, 
 }
 
 // sameKind returns why one side of a copy in an executable cannot become the
-// memory that it is given, or nil: the driver refuses host memory in the place of
-// other memory, and the reverse, without a word.
+// memory that it is given, or nil. The driver refuses memory of the host, of a
+// device and managed memory in each other's place without a word. It takes the
+// host's in that of managed memory, but what it copies then is not there: seen on
+// an H200, driver 580.159.
 func sameKind(e updatable, name string, list []graph.Operand) error {
 	was, ok := e.Object(name).(*pyRef)
 	at := slices.IndexFunc(list, func(o graph.Operand) bool { return o.Name == name })
@@ -185,11 +187,15 @@ func sameKind(e updatable, name string, list []graph.Operand) error {
 		return nil
 	}
 	is, ok := list[at].Object.(*pyRef)
-	if !ok || C.cudago_operand_at(C.uintptr_t(was.object)).host == C.cudago_operand_at(C.uintptr_t(is.object)).host {
+	if !ok || placeOf(was) == placeOf(is) {
 		return nil
 	}
 	text := fmt.Sprintf("of %v must stay %s, got %s: update the node of the graph, and instantiate again", e, kindOf(was), kindOf(is))
 	return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: name, Text: text}
+}
+
+func placeOf(ref *pyRef) C.enum_cudago_place_of {
+	return C.cudago_operand_place(C.cudago_operand_at(C.uintptr_t(ref.object)))
 }
 
 // kindOf says in words which memory an Operand is.

@@ -192,6 +192,11 @@ static inline QUIET int32_t cudago_side(const OperandObject *o) { return o->arra
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
 PyObject *cudago_operand_as(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* Where it is, as the driver's copies tell memory apart. */
+enum cudago_place_of { PLACE_DEVICE,
+                       PLACE_HOST,
+                       PLACE_MANAGED };
+QUIET enum cudago_place_of cudago_operand_place(const OperandObject *o);
 QUIET const char *cudago_operand_kind(const OperandObject *o); /* a word, as Operand.kind */
 /* May a copy of it outlast the call, without anything but the operand to keep the memory? */
 int cudago_outlasts(const OperandObject *o);

@@ -339,11 +339,16 @@ static PyObject *operand_address(OperandObject *self, void *unused) {
 }
 
 /* What kind of memory it is, in a word. Memory of other libraries is what they say that it is. */
+QUIET enum cudago_place_of cudago_operand_place(const OperandObject *o) {
+    if (o->cell && (o->cell->kind == CUDAGO_CELL_MANAGED || o->cell->device_type == kDLCUDAManaged)) return PLACE_MANAGED;
+    return o->host ? PLACE_HOST : PLACE_DEVICE;
+}
+
 QUIET const char *cudago_operand_kind(const OperandObject *self) {
     const cudago_cell *cell = self->cell;
     const char *kind = self->pageable ? "host" : self->host ? "pinned"
                                                             : "device";
-    if (cell && (cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged)) kind = "managed";
+    if (cudago_operand_place(self) == PLACE_MANAGED) kind = "managed";
     if (cell && cell->kind == CUDAGO_CELL_GRAPH) kind = "graph";
     if (cell && cell->kind == CUDAGO_CELL_VARIABLE) kind = "variable";
     return self->array ? "array" : kind;
