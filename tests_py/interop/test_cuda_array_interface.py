@@ -52,7 +52,15 @@ def test_what_is_read(fields, expected):
         ({"stream": 0}, ValueError, "must be None, 1, 2 or a handle, got 0"),
         ({"stream": -1}, ValueError, "got -1"),
         ({"stream": 2**64}, ValueError, "or a handle"),
-        ({"stream": "one"}, TypeError, "str"),
+        ({"stream": "one"}, TypeError, r"stream of .* or a handle, got 'one' \(str\)"),
+        ({"version": "3"}, TypeError, r"version of .*, got '3' \(str\)"),
+        ({"typestr": "junk"}, ValueError, "typestr of .* such as '<f4', got 'junk'"),
+        ({"typestr": "<f"}, ValueError, "typestr of "),
+        ({"typestr": None}, TypeError, "typestr of .*NoneType"),
+        ({"shape": 5}, TypeError, r"shape of .* must be a tuple of ints, got 5 \(int\)"),
+        ({"strides": 5}, TypeError, "strides of .* must be a tuple of ints"),
+        ({"data": 5}, TypeError, "data of .* an address and whether it is read-only"),
+        ({"data": ("x", False)}, TypeError, "data of "),
         ({"shape": (2**32, 2**32)}, ValueError, "does not fit 64 bits"),
         ({"shape": (2**63, 2**63, 2)}, ValueError, "does not fit 64 bits"),
         ({"shape": (-1, -16)}, ValueError, "has no size"),
@@ -176,3 +184,13 @@ def test_asarray_does_not_convert_shared_memory(stream):
     ours = cu.full((2, 3), 7, "i4", stream=stream)
     with pytest.raises(TypeError, match="element type int32, not float32"):
         cu.asarray(Alone(ours), "f4", stream=stream)
+
+
+@pytest.mark.parametrize(
+    "wrong", [5, [], *({k: v for k, v in GOOD.items() if k != f} for f in GOOD)]
+)
+def test_what_is_no_interface(wrong, stream):
+    if isinstance(wrong, dict) and "strides" not in wrong:
+        return  # which may be left out
+    with pytest.raises(TypeError, match=r"must be a dict, not|has no '"):
+        read(wrong, "src")
