@@ -202,6 +202,18 @@ static PyObject *get_itemsize(TensorObject *t, void *unused) {
 static PyObject *get_nbytes(TensorObject *t, void *unused) {
     return (void)unused, PyLong_FromLongLong(bytes_of(t->dtype, t->size));
 }
+/* _await_work(): has the host wait for the work pending on the memory, as for an export to it. */
+static PyObject *await_work(TensorObject *t, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    DLTensor d;
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    if (!cell) return NULL;
+    int r = cudago_cell_order(cell, 0);
+    cudago_cell_let_go(cell);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
 /* _through_interface(): of a new tensor over memory that the array interface told of; returns it. */
 static QUIET PyObject *through_interface(TensorObject *t, PyObject *unused) {
     (void)unused;
@@ -271,6 +283,7 @@ static PyMethodDef methods[] = {
     {"__dlpack_device__", METHOD(cudago_tensor_dlpack_device), METH_NOARGS,
      DOC_TENSOR_DLPACK_DEVICE},
     {"_through_interface", METHOD(through_interface), METH_NOARGS, NULL},
+    {"_await_work", METHOD(await_work), METH_NOARGS, NULL},
     {"__enter__", tensor_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(tensor_exit), METH_FASTCALL, NULL},
     {0},
