@@ -155,7 +155,7 @@ def test_asarray_copies_what_is_read_only_or_empty(stream):
     ours = cu.full((2, 3), 7, "i4", stream=stream)
     stream.sync()
     t = cu.asarray(Alone(ours, readonly=True), stream=stream)
-    assert (t.handle != ours.handle, t.origin) == (True, "cudago")
+    assert (t.handle != ours.handle, t.origin, t.is_readonly) == (True, "cudago", False)
     assert t.numpy(stream=stream).tolist() == [[7] * 3] * 2
     empty = cu.asarray(Alone(ours, shape=(0, 3), data=(0, False)), stream=stream)
     assert empty.shape == (0, 3)
@@ -169,7 +169,7 @@ def test_asarray_copies_what_is_read_only_or_empty(stream):
         ({"version": 1}, TypeError, "too old"),
         ({"stream": 0}, ValueError, "must be None, 1, 2 or a handle"),
         ({"shape": (-1,)}, ValueError, "has no size"),
-        ({"typestr": "|O4"}, TypeError, "dtype must be"),
+        ({"typestr": "|O4"}, TypeError, "typestr of __cuda_array_interface__ must be"),
     ],
     ids=["strides", "mask", "version", "stream", "shape", "type"],
 )
@@ -194,3 +194,42 @@ def test_what_is_no_interface(wrong, stream):
         return  # which may be left out
     with pytest.raises(TypeError, match=r"must be a dict, not|has no '"):
         read(wrong, "src")
+
+
+def test_a_tensor_is_copied_from_and_to_it(device, stream):
+    ours = cu.full((2, 3), 7, "i4", stream=stream)
+    t = cu.zeros((2, 3), "i4", stream=stream)
+    with device.create_stream() as theirs:
+        theirs.wait(stream)
+        with hold(theirs):
+            ours.fill(8, stream=theirs)
+            t.copy_from(Alone(ours, theirs.handle), stream=stream)
+            assert not stream.is_done  # our work comes after theirs
+        assert t.numpy(stream=stream).tolist() == [[8] * 3] * 2
+        t.fill(9, stream=stream)
+        with hold(theirs):
+            ours.fill(8, stream=theirs)
+            t.copy_to(Alone(ours, theirs.handle), stream=stream)
+            assert not stream.is_done
+        assert ours.numpy(stream=stream).tolist() == [[9] * 3] * 2
+    t.copy_from(Alone(ours, readonly=True), stream=stream)
+    with pytest.raises(ValueError, match="dst is read-only"):
+        t.copy_to(Alone(ours, readonly=True), stream=stream)
+    with pytest.raises(ValueError, match="src has shape"):
+        t.copy_from(Alone(ours, shape=(6,)), stream=stream)
+    with pytest.raises(TypeError, match="dst has element type float32"):
+        t.copy_to(Alone(ours, typestr="<f4"), stream=stream)
+    for call in (t.copy_from, t.copy_to):
+        with pytest.raises(TypeError, match=r"typestr of .* native byte order.* got '>i4'"):
+            call(Alone(ours, typestr=">i4"), stream=stream)
+
+
+def test_another_tensor_has_its_shape_and_type(stream):
+    given = Alone(cu.full((2, 3), 7, "i4", stream=stream))
+    made = [f(given, stream=stream) for f in (cu.empty_like, cu.zeros_like, cu.ones_like)]
+    made.append(cu.full_like(given, 5, stream=stream))
+    assert {(t.shape, t.dtype_name) for t in made} == {((2, 3), "int32")}
+    assert made[3].numpy(stream=stream).tolist() == [[5] * 3] * 2
+    assert cu.zeros_like(given, "f8", stream=stream).dtype_name == "float64"
+    with pytest.raises(TypeError, match=r"tensor must have shape and dtype.*list has not"):
+        cu.zeros_like([1, 2], stream=stream)
