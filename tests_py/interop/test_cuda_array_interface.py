@@ -224,6 +224,27 @@ def test_a_tensor_is_copied_from_and_to_it(device, stream):
             call(Alone(ours, typestr=">i4"), stream=stream)
 
 
+def test_kernels_of_expressions_take_it(device, stream):
+    ours = cu.full(4, 7, "i4", stream=stream)
+    twice, summed = (
+        cu.elementwise("int x", "int z", "z = 2 * x"),
+        cu.reduce("int x", "int z", "a + b"),
+    )
+    for call, want in ((twice, [16] * 4), (summed, 32)):
+        stream.sync()
+        with device.create_stream() as theirs, hold(theirs):
+            ours.fill(8, stream=theirs)
+            z = call(Alone(ours, theirs.handle), stream=stream)
+            assert not stream.is_done
+        assert z.numpy(stream=stream).tolist() == want
+        with pytest.raises(
+            TypeError, match=r"x of .* must have elements of type int32, got float32"
+        ):
+            call(Alone(ours, typestr="<f4"), stream=stream)
+        with pytest.raises(TypeError, match=r"x of .*: typestr of"):
+            call(Alone(ours, typestr=">i4"), stream=stream)
+
+
 def test_another_tensor_has_its_shape_and_type(stream):
     given = Alone(cu.full((2, 3), 7, "i4", stream=stream))
     made = [f(given, stream=stream) for f in (cu.empty_like, cu.zeros_like, cu.ones_like)]
