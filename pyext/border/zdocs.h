@@ -697,7 +697,9 @@
     "Size of one element in bytes, rounded up."
 
 #define DOC_TENSOR_HANDLE \
-    "Address of the first element, as an integer."
+    "Address of the first element, as an integer.\n" \
+    "\n" \
+    "BufferError if it has none, because it begins within a byte: see the notes on `Tensor`."
 
 #define DOC_TENSOR_IS_CLOSED \
     "Whether `close` was called."

@@ -17,6 +17,7 @@ QUIET TensorObject *cudago_tensor_alloc(int ndim) {
     t->cell = t->theirs = NULL;
     t->exports = 0;
     t->origin = ORIGIN_CUDAGO;
+    t->bit = 0;
     t->ndim = ndim;
     t->shape = t->small;
     if (ndim > CUDAGO_SMALL_NDIM) {
@@ -55,6 +56,8 @@ QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLData
     v->flags |= t->flags & TENSOR_READONLY;
     v->device = t->device;
     v->origin = t->origin;
+    v->flags |= t->flags & TENSOR_PART;
+    if ((v->bit = t->bit)) v->flags &= ~(uint32_t)TENSOR_COMPACT;
     if ((v->theirs = t->theirs)) cudago_cell_retain(v->theirs);
     return (PyObject *)v;
 }
@@ -146,8 +149,22 @@ static QUIET int64_t bytes_of(DLDataType d, int64_t elements) {
     return itemsize ? elements * itemsize : (elements * d.bits * d.lanes + 7) / 8;
 }
 
+QUIET int cudago_tensor_addressable(const TensorObject *t) {
+    if (!t->bit) return 0;
+    PyErr_Format(PyExc_BufferError, "the tensor begins within a byte, at bit %u, so that it has no address: its %s are packed; copy it first, "
+                                    "with t.contiguous(stream=s)",
+                 (unsigned)t->bit, cudago_dtype_name(t->dtype));
+    return -1;
+}
+
+QUIET void cudago_tensor_reach(const TensorObject *t, int64_t *low, int64_t *high) {
+    *low = *high = 0;
+    for (int i = 0; i < t->ndim; i++) *(t->strides[i] < 0 ? low : high) += t->strides[i] * (t->shape[i] - 1);
+}
+
 QUIET int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes) {
     TensorObject *t = (TensorObject *)tensor;
+    if (cudago_tensor_addressable(t)) return -1;
     if (!(t->flags & TENSOR_COMPACT)) {
         PyErr_SetString(PyExc_BufferError, "the tensor has gaps between its elements or is not in row-major order");
         return -1;
@@ -202,11 +219,36 @@ static PyObject *get_itemsize(TensorObject *t, void *unused) {
 static PyObject *get_nbytes(TensorObject *t, void *unused) {
     return (void)unused, PyLong_FromLongLong(bytes_of(t->dtype, t->size));
 }
-/* _through_interface(): of a new tensor over memory that the array interface told of; returns it. */
-static QUIET PyObject *through_interface(TensorObject *t, PyObject *unused) {
-    (void)unused;
+/* (bit of its first byte that the first element begins at, whether its first or last byte has elements of others) */
+static QUIET PyObject *get_packing(TensorObject *t, void *unused) {
+    return (void)unused, Py_BuildValue("(IN)", t->bit, PyBool_FromLong(t->flags & TENSOR_PART));
+}
+
+/* _through_interface(readonly): of a new tensor over memory that the array interface told of; returns it. */
+static PyObject *through_interface(TensorObject *t, PyObject *readonly) {
     t->origin = ORIGIN_INTERFACE;
+    if (readonly == Py_True) t->flags |= TENSOR_READONLY;
     return NEW_REF(t);
+}
+/* _await_work(): has the host wait for the work pending on the memory, as for an export to it. */
+static PyObject *await_work(TensorObject *t, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    DLTensor d;
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    if (!cell) return NULL;
+    int r = cudago_cell_order(cell, 0);
+    cudago_cell_let_go(cell);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+/* _retyped(dtype): the same elements as another type of their size. */
+static PyObject *retyped(TensorObject *t, PyObject *dtype) {
+    CUDAGO_ENTER(NULL);
+    DLDataType d;
+    if (cudago_dtype_from_python(dtype, &d)) return NULL;
+    if (d.bits * d.lanes != t->dtype.bits * t->dtype.lanes) return PyErr_SetString(PyExc_SystemError, "BUG: a type of another size"), NULL;
+    return cudago_tensor_derive(t, t->ptr, d, t->ndim, t->shape, t->strides);
 }
 static QUIET PyObject *get_origin(TensorObject *t, void *unused) {
     static const char *const names[] = {"cudago", "exchange table", "capsule", "legacy capsule", "array interface"};
@@ -219,7 +261,7 @@ static PyObject *get_ordinal(TensorObject *t, void *unused) {
 }
 static PyObject *get_handle(TensorObject *t, void *unused) {
     (void)unused;
-    return cudago_tensor_open(t) ? NULL : PyLong_FromUnsignedLongLong(t->ptr);
+    return cudago_tensor_open(t) || cudago_tensor_addressable(t) ? NULL : PyLong_FromUnsignedLongLong(t->ptr);
 }
 
 /* (kind, DLPack device type, DLPack device id, allocation's first byte, allocation's size): for the Python face. */
@@ -250,7 +292,7 @@ static QUIET PyObject *tensor_compare(TensorObject *t, PyObject *other, int op) 
     if ((op != Py_EQ && op != Py_NE) || !cudago_is_tensor(other)) Py_RETURN_NOTIMPLEMENTED;
     const TensorObject *o = (TensorObject *)other;
     size_t dims = sizeof(int64_t) * (size_t)t->ndim;
-    int same = t == o || (t->cell && t->cell == o->cell && t->ptr == o->ptr && t->ndim == o->ndim &&
+    int same = t == o || (t->cell && t->cell == o->cell && t->ptr == o->ptr && t->bit == o->bit && t->ndim == o->ndim &&
                           !memcmp(&t->dtype, &o->dtype, sizeof t->dtype) && !memcmp(t->shape, o->shape, dims) &&
                           !memcmp(t->strides, o->strides, dims));
     return PyBool_FromLong(same == (op == Py_EQ));
@@ -270,7 +312,9 @@ static PyMethodDef methods[] = {
      DOC_TENSOR_DLPACK},
     {"__dlpack_device__", METHOD(cudago_tensor_dlpack_device), METH_NOARGS,
      DOC_TENSOR_DLPACK_DEVICE},
-    {"_through_interface", METHOD(through_interface), METH_NOARGS, NULL},
+    {"_through_interface", METHOD(through_interface), METH_O, NULL},
+    {"_retyped", METHOD(retyped), METH_O, NULL},
+    {"_await_work", METHOD(await_work), METH_NOARGS, NULL},
     {"__enter__", tensor_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(tensor_exit), METH_FASTCALL, NULL},
     {0},
@@ -295,6 +339,7 @@ static PyGetSetDef getset[] = {
     {"buffer", (getter)cudago_tensor_buffer, NULL,
      DOC_TENSOR_BUFFER, NULL},
     {"_span", (getter)cudago_tensor_span, NULL, NULL, NULL},
+    {"_packing", (getter)get_packing, NULL, NULL, NULL},
     {"_ordinal", (getter)get_ordinal, NULL, NULL, NULL},
     {"_memory", (getter)get_memory, NULL, NULL, NULL},
     {0},

@@ -35,13 +35,15 @@ typedef struct {
     int32_t device;  /* ordinal of the device that the memory is on, or -1 */
     uint32_t flags;  /* enum cudago_tensor_flags */
     uint32_t origin; /* enum cudago_tensor_origin */
+    uint32_t bit;    /* of the byte at ptr, where the first element begins: not 0 only in views of packed elements */
     int64_t *shape, *strides; /* in small, or one malloc; strides in elements */
     int64_t small[2 * CUDAGO_SMALL_NDIM];
 } TensorObject;
 
 enum cudago_tensor_flags {
     TENSOR_READONLY = 1,
-    TENSOR_COMPACT = 2, /* row-major without gaps */
+    TENSOR_COMPACT = 2, /* row-major without gaps, from a whole byte on */
+    TENSOR_PART = 4,    /* its first or last byte has elements of the tensor that it is a view of, too */
 };
 
 /* The way that led to the memory; tensor.c has the names. */
@@ -74,10 +76,12 @@ extern PyGetSetDef cudago_buffer_exchange_attributes[];
 
 /* -1 with ClosedError if t is closed. */
 static inline QUIET int cudago_tensor_open(const TensorObject *t) { return cudago_cell_now(t->cell, "tensor"); }
+/* -1 with BufferError if t begins within a byte, and so has no address. */
+QUIET int cudago_tensor_addressable(const TensorObject *t);
 /* The address of a Tensor's first element and its cell, borrowed; -1 with ClosedError. */
 static inline QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) {
     TensorObject *t = (TensorObject *)tensor;
-    if (cudago_tensor_open(t)) return -1;
+    if (cudago_tensor_open(t) || (t->bit && cudago_tensor_addressable(t))) return -1;
     *ptr = t->ptr;
     *cell = t->cell;
     return 0;
@@ -129,6 +133,8 @@ QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, D
 /* A Tensor over t's cell, with a count of its own; ClosedError if t is closed. */
 QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                      const int64_t *strides);
+/* The lowest and the highest element of a tensor that has any, counted from its first. */
+QUIET void cudago_tensor_reach(const TensorObject *t, int64_t *low, int64_t *high);
 /* t as DLPack describes it: device and address are those of the cell; the arrays are t's own. */
 QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out);
 /* The cell of an open tensor with a count for the caller, who may then release the GIL, and its description; NULL with

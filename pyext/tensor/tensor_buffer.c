@@ -131,6 +131,14 @@ PyObject *cudago_tensor_buffer(TensorObject *t, void *unused) {
     return buffer_now(t);
 }
 
+/* In bytes, around the one that the first element begins in. */
+static QUIET void reach_of_packed(const TensorObject *t, cudago_extent *e) {
+    int64_t low, high, bits = t->dtype.bits * t->dtype.lanes;
+    cudago_tensor_reach(t, &low, &high);
+    e->low = (t->bit + low * bits) >> 3; /* rounds towards the lower address */
+    e->high = (t->bit + (high + 1) * bits + 7) >> 3;
+}
+
 /* The cell with a count for the caller, and the extent of t around its first element. */
 static QUIET cudago_cell *span_now(const TensorObject *t, cudago_extent *e) {
     DLTensor d;
@@ -138,6 +146,7 @@ static QUIET cudago_cell *span_now(const TensorObject *t, cudago_extent *e) {
     if (!cell) return NULL;
     d.data = &d; /* never read: memory without a host address has no address to give */
     const char *wrong = cudago_tensor_check(&d, 0, e);
+    if (!wrong && !e->itemsize && e->size) reach_of_packed(t, e);
     if (!wrong) return cell;
     cudago_cell_release(cell);
     return PyErr_Format(PyExc_SystemError, "BUG: %s", wrong), NULL;

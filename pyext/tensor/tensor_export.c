@@ -57,6 +57,7 @@ static int read_version(PyObject *o, int *versioned) {
 /* --- what is exported, and as what ------------------------------------------------------------------------------------ */
 
 int cudago_tensor_exportable(TensorObject *t, const DLTensor *as) {
+    if (cudago_tensor_addressable(t)) return -1;
     for (int i = 0; i < as->ndim; i++) {
         if (t->strides[i] >= 0 || t->shape[i] < 2) continue;
         /* PyTorch aborts the process when it meets one (pytorch/pytorch#188023). */
@@ -154,7 +155,8 @@ static PyObject *export(const TensorObject *t, cudago_cell *cell, const DLTensor
 static PyObject *copy_of(TensorObject *t, cudago_cell *cell, int to_host) {
     if (cudago_cell_order(cell, 0)) return NULL;
     int at_home = !cudago_cell_on_device(cell) && (cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost);
-    if (cell->host && (to_host || at_home)) return cudago_tensor_host_copy(t, cell);
+    int apart = !cudago_itemsize(t->dtype) && !(t->flags & TENSOR_COMPACT); /* of packed elements, which the face takes apart */
+    if (cell->host && (at_home || (to_host && !apart))) return cudago_tensor_host_copy(t, cell);
     PyObject *face = PyImport_ImportModule("cudago._tensor.operand");
     PyObject *copy = face ? PyObject_CallMethod(face, "device_copy", "Oi", t, to_host) : NULL;
     Py_XDECREF(face);

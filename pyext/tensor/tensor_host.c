@@ -161,7 +161,8 @@ PyObject *cudago_tensor_host_copy(TensorObject *t, const cudago_cell *cell) {
     size_t itemsize = (size_t)cudago_itemsize(t->dtype);
     int compact = (t->flags & TENSOR_COMPACT) != 0;
     if (!itemsize && !compact) {
-        PyErr_SetString(PyExc_BufferError, "packed elements of less than a byte can be copied only when contiguous");
+        PyErr_SetString(PyExc_BufferError, "packed elements of less than a byte are copied for an export only when they are contiguous and begin at a byte: "
+                                           "export t.contiguous(stream=s)");
         return NULL;
     }
     nbytes = itemsize ? (uint64_t)t->size * itemsize : ((uint64_t)t->size * t->dtype.bits * t->dtype.lanes + 7) / 8;

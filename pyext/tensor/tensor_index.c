@@ -14,16 +14,37 @@ typedef struct {
     int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
 } building;
 
+/* Does a byte at either end of v, which begins offset elements behind t's first, also have elements of t or of what t is a
+ * view of? Bits behind t's last element are nobody's if t is not a view. */
+static QUIET int is_part(const TensorObject *t, const TensorObject *v, int64_t offset) {
+    int64_t low, high, last, bits = t->dtype.bits * t->dtype.lanes;
+    cudago_tensor_reach(t, &low, &last);
+    cudago_tensor_reach(v, &low, &high);
+    if ((t->bit + (offset + low) * bits) % 8) return 1;
+    return (t->bit + (offset + high + 1) * bits) % 8 && (offset + high != last || t->flags & TENSOR_PART);
+}
+
+/* Elements of less than a byte: the view may begin within one. */
+static QUIET PyObject *finish_packed(building *b) {
+    const TensorObject *t = b->t;
+    int64_t bits = t->bit + b->offset * t->dtype.bits * t->dtype.lanes; /* >> and & round towards the lower address */
+    TensorObject *v = (TensorObject *)cudago_tensor_derive(t, t->ptr + (uint64_t)(bits >> 3), t->dtype, b->ndim, b->shape, b->strides);
+    if (!v) return NULL;
+    cudago_tensor_set(v, v->cell, v->ptr, v->dtype, b->shape, b->strides); /* COMPACT, without what t's first byte takes away */
+    v->device = t->device;
+    v->flags |= t->flags & TENSOR_READONLY;
+    v->bit = v->size ? bits & 7 : 0;
+    if (v->bit) v->flags &= ~(uint32_t)TENSOR_COMPACT;
+    if (v->size && is_part(t, v, b->offset)) v->flags |= TENSOR_PART;
+    return (PyObject *)v;
+}
+
 /* The layout of every tensor has been checked to fit the address space, in bits, so offsets cannot overflow here. */
 static QUIET PyObject *finish(building *b) {
     const TensorObject *t = b->t;
     int64_t itemsize = cudago_itemsize(t->dtype);
-    if (!itemsize && b->offset % 2) { /* packed FP4: two in a byte */
-        PyErr_Format(PyExc_IndexError, "a view of packed %s must begin at a whole byte", cudago_dtype_name(t->dtype));
-        return NULL;
-    }
-    int64_t bytes = itemsize ? b->offset * itemsize : b->offset * t->dtype.bits * t->dtype.lanes / 8;
-    return cudago_tensor_derive(t, t->ptr + (uint64_t)bytes, t->dtype, b->ndim, b->shape, b->strides);
+    if (!itemsize) return finish_packed(b);
+    return cudago_tensor_derive(t, t->ptr + (uint64_t)(b->offset * itemsize), t->dtype, b->ndim, b->shape, b->strides);
 }
 
 static int push(building *b, int64_t size, int64_t stride) {

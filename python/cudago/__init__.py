@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import sys
 from contextlib import contextmanager as _contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 try:
@@ -48,6 +47,7 @@ from ._memory.resource import (  # noqa: E402
     MemoryResource,
     VirtualMemoryResource,
 )
+from ._numpy import imported as _imported  # noqa: E402
 from ._stream.event import Event  # noqa: E402
 from ._stream.fork import Fork  # noqa: E402
 from ._stream.green import GreenContext, SMPartition  # noqa: E402
@@ -364,10 +364,10 @@ if not TYPE_CHECKING:  # type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         if name in _MODULES:
-            return import_module(f"{__name__}.{name}")
+            return _imported(f"{__name__}.{name}")
         if name not in _WHERE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        found = getattr(_imported(f"{__name__}.{_WHERE[name]}"), name)
         globals()[name] = found
         return found
 

@@ -295,3 +295,61 @@ def test_what_is_open_at_the_end_is_a_warning(script, driver):
     assert ended.returncode == 0
     assert "Traceback" not in ended.stderr
     assert "ResourceWarning: unclosed <cudago.GraphExec>" in ended.stderr
+
+
+def test_a_late_use_says_that_the_interpreter_is_ending(script, driver):
+    """Also where a module is imported first, which Python refuses then with an ImportError."""
+    body = """
+    import builtins
+
+    def of_floats(*args):
+        twice = cu.elementwise("float x", "float z", "z = 2 * x")
+        return twice, cu.reduce("float x", "float z", "a + b")
+
+    class Late:
+        def __init__(self):
+            self.cu, self.np, self.s, self.os = cu, np, s, os
+            self.t = cu.zeros((2, 3), "f4", stream=s)
+            self.array = np.zeros((2, 3), "f4")
+            self.copied = cu.OpaqueArray((2, 3), "f4", stream=s)
+            self.kernels = of_floats()
+
+        def __del__(self):
+            cu, t, array, s = self.cu, self.t, self.array, self.s
+            twice, summed = self.kernels
+            for name, call in {
+                "fill": lambda: t.fill(1, stream=s),
+                "numpy": lambda: t.numpy(stream=s),
+                "item": lambda: t[0, 0].item(stream=s),
+                "copy_from": lambda: t.copy_from([[1] * 3] * 2, stream=s),
+                "copy_from number": lambda: t.copy_from(1, stream=s),
+                "copy_from array": lambda: t.copy_from(array, stream=s),
+                "copy_to": lambda: t.copy_to(array, stream=s),
+                "copy_to bytes": lambda: t.copy_to(bytearray(24), stream=s),
+                "astype": lambda: t.astype("i4", stream=s),
+                "contiguous": lambda: t.T.contiguous(stream=s),
+                "asarray": lambda: cu.asarray(array, stream=s),
+                "asarray list": lambda: cu.asarray([1, 2], stream=s),
+                "arange": lambda: cu.arange(5, stream=s),
+                "zeros": lambda: cu.zeros(5, stream=s),
+                "full": lambda: cu.full(5, 1, stream=s),
+                "ones_like": lambda: cu.ones_like(t, stream=s),
+                "from_dlpack": lambda: cu.from_dlpack(array),
+                "elementwise": lambda: twice(t, stream=s),
+                "reduce": lambda: summed(t, stream=s),
+                "array numpy": lambda: self.copied.numpy(stream=s),
+                "array copy_from": lambda: self.copied.copy_from([[1] * 3] * 2, stream=s),
+            }.items():
+                try:
+                    call()
+                    said = "nothing"
+                except BaseException as e:
+                    said = f"{type(e).__name__}: {e}"
+                if said != "ClosedError: cudago is closed: the interpreter is ending":
+                    self.os.write(1, f"{name} said {said}\\n".encode())
+            self.os.write(1, b"done\\n")
+
+    builtins.late = Late()
+    """
+    run = script(START + script.dedent(body))
+    assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")

@@ -52,7 +52,15 @@ def test_what_is_read(fields, expected):
         ({"stream": 0}, ValueError, "must be None, 1, 2 or a handle, got 0"),
         ({"stream": -1}, ValueError, "got -1"),
         ({"stream": 2**64}, ValueError, "or a handle"),
-        ({"stream": "one"}, TypeError, "str"),
+        ({"stream": "one"}, TypeError, r"stream of .* or a handle, got 'one' \(str\)"),
+        ({"version": "3"}, TypeError, r"version of .*, got '3' \(str\)"),
+        ({"typestr": "junk"}, ValueError, "typestr of .* such as '<f4', got 'junk'"),
+        ({"typestr": "<f"}, ValueError, "typestr of "),
+        ({"typestr": None}, TypeError, "typestr of .*NoneType"),
+        ({"shape": 5}, TypeError, r"shape of .* must be a tuple of ints, got 5 \(int\)"),
+        ({"strides": 5}, TypeError, "strides of .* must be a tuple of ints"),
+        ({"data": 5}, TypeError, "data of .* an address and whether it is read-only"),
+        ({"data": ("x", False)}, TypeError, "data of "),
         ({"shape": (2**32, 2**32)}, ValueError, "does not fit 64 bits"),
         ({"shape": (2**63, 2**63, 2)}, ValueError, "does not fit 64 bits"),
         ({"shape": (-1, -16)}, ValueError, "has no size"),
@@ -147,7 +155,7 @@ def test_asarray_copies_what_is_read_only_or_empty(stream):
     ours = cu.full((2, 3), 7, "i4", stream=stream)
     stream.sync()
     t = cu.asarray(Alone(ours, readonly=True), stream=stream)
-    assert (t.handle != ours.handle, t.origin) == (True, "cudago")
+    assert (t.handle != ours.handle, t.origin, t.is_readonly) == (True, "cudago", False)
     assert t.numpy(stream=stream).tolist() == [[7] * 3] * 2
     empty = cu.asarray(Alone(ours, shape=(0, 3), data=(0, False)), stream=stream)
     assert empty.shape == (0, 3)
@@ -161,7 +169,7 @@ def test_asarray_copies_what_is_read_only_or_empty(stream):
         ({"version": 1}, TypeError, "too old"),
         ({"stream": 0}, ValueError, "must be None, 1, 2 or a handle"),
         ({"shape": (-1,)}, ValueError, "has no size"),
-        ({"typestr": "|O4"}, TypeError, "dtype must be"),
+        ({"typestr": "|O4"}, TypeError, "typestr of __cuda_array_interface__ must be"),
     ],
     ids=["strides", "mask", "version", "stream", "shape", "type"],
 )
@@ -176,3 +184,73 @@ def test_asarray_does_not_convert_shared_memory(stream):
     ours = cu.full((2, 3), 7, "i4", stream=stream)
     with pytest.raises(TypeError, match="element type int32, not float32"):
         cu.asarray(Alone(ours), "f4", stream=stream)
+
+
+@pytest.mark.parametrize(
+    "wrong", [5, [], *({k: v for k, v in GOOD.items() if k != f} for f in GOOD)]
+)
+def test_what_is_no_interface(wrong, stream):
+    if isinstance(wrong, dict) and "strides" not in wrong:
+        return  # which may be left out
+    with pytest.raises(TypeError, match=r"must be a dict, not|has no '"):
+        read(wrong, "src")
+
+
+def test_a_tensor_is_copied_from_and_to_it(device, stream):
+    ours = cu.full((2, 3), 7, "i4", stream=stream)
+    t = cu.zeros((2, 3), "i4", stream=stream)
+    with device.create_stream() as theirs:
+        theirs.wait(stream)
+        with hold(theirs):
+            ours.fill(8, stream=theirs)
+            t.copy_from(Alone(ours, theirs.handle), stream=stream)
+            assert not stream.is_done  # our work comes after theirs
+        assert t.numpy(stream=stream).tolist() == [[8] * 3] * 2
+        t.fill(9, stream=stream)
+        with hold(theirs):
+            ours.fill(8, stream=theirs)
+            t.copy_to(Alone(ours, theirs.handle), stream=stream)
+            assert not stream.is_done
+        assert ours.numpy(stream=stream).tolist() == [[9] * 3] * 2
+    t.copy_from(Alone(ours, readonly=True), stream=stream)
+    with pytest.raises(ValueError, match="dst is read-only"):
+        t.copy_to(Alone(ours, readonly=True), stream=stream)
+    with pytest.raises(ValueError, match="src has shape"):
+        t.copy_from(Alone(ours, shape=(6,)), stream=stream)
+    with pytest.raises(TypeError, match="dst has element type float32"):
+        t.copy_to(Alone(ours, typestr="<f4"), stream=stream)
+    for call in (t.copy_from, t.copy_to):
+        with pytest.raises(TypeError, match=r"typestr of .* native byte order.* got '>i4'"):
+            call(Alone(ours, typestr=">i4"), stream=stream)
+
+
+def test_kernels_of_expressions_take_it(device, stream):
+    ours = cu.full(4, 7, "i4", stream=stream)
+    twice, summed = (
+        cu.elementwise("int x", "int z", "z = 2 * x"),
+        cu.reduce("int x", "int z", "a + b"),
+    )
+    for call, want in ((twice, [16] * 4), (summed, 32)):
+        stream.sync()
+        with device.create_stream() as theirs, hold(theirs):
+            ours.fill(8, stream=theirs)
+            z = call(Alone(ours, theirs.handle), stream=stream)
+            assert not stream.is_done
+        assert z.numpy(stream=stream).tolist() == want
+        with pytest.raises(
+            TypeError, match=r"x of .* must have elements of type int32, got float32"
+        ):
+            call(Alone(ours, typestr="<f4"), stream=stream)
+        with pytest.raises(TypeError, match=r"x of .*: typestr of"):
+            call(Alone(ours, typestr=">i4"), stream=stream)
+
+
+def test_another_tensor_has_its_shape_and_type(stream):
+    given = Alone(cu.full((2, 3), 7, "i4", stream=stream))
+    made = [f(given, stream=stream) for f in (cu.empty_like, cu.zeros_like, cu.ones_like)]
+    made.append(cu.full_like(given, 5, stream=stream))
+    assert {(t.shape, t.dtype_name) for t in made} == {((2, 3), "int32")}
+    assert made[3].numpy(stream=stream).tolist() == [[5] * 3] * 2
+    assert cu.zeros_like(given, "f8", stream=stream).dtype_name == "float64"
+    with pytest.raises(TypeError, match=r"tensor must have shape and dtype.*list has not"):
+        cu.zeros_like([1, 2], stream=stream)

@@ -400,3 +400,15 @@ def test_on_many_threads(stream):
     assert failures == []
     while not bag.empty():
         bag.get()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_host_memory_in_types_that_numpy_lacks(dtype, stream):
+    pytest.importorskip("ml_dtypes")
+    theirs = torch.tensor([[1, 2, 4], [8, 4, 2]], dtype=torch.float32).to(dtype)
+    t = cu.from_dlpack(theirs)
+    assert t.numpy(stream=stream).astype("f4").tolist() == [[1, 2, 4], [8, 4, 2]]
+    assert t.T.numpy(stream=stream).astype("f4").tolist() == [[1, 8], [2, 4], [4, 2]]
+    assert t[1, 0].item(stream=stream) == 8
+    t.copy_from(np.ones_like(t.numpy(stream=stream)), stream=stream)
+    assert theirs.float().tolist() == [[1] * 3] * 2

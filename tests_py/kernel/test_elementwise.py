@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import ctypes
+from fractions import Fraction
+
 import pytest
 
 import cudago as cu
@@ -111,7 +114,12 @@ def test_invalid_arguments(stream):
         ),
         ((t, t), "out", TypeError, "z of elementwise must be a Tensor, not str"),
         ((1, 2), None, TypeError, "needs a tensor among its inputs, or out="),
-        ((t, "2"), None, TypeError, "parameter 1 of kernel elementwise must be a float f32"),
+        (
+            (t, "2"),
+            None,
+            TypeError,
+            "y of elementwise must be a tensor of float32, or a number.*str",
+        ),
         ((t[::2], t[::2]), None, BufferError, "gaps between its elements"),
     ):
         with pytest.raises(error, match=message):
@@ -123,3 +131,129 @@ def test_what_does_not_compile_says_where(stream):
     with pytest.raises(cu.CompileError) as caught:
         made(cu.zeros(4, "f4", stream=stream), stream=stream)
     assert "nothing" in caught.value.log
+
+
+def scalar(ctype, value, stream):
+    """Return what a number is as an input."""
+    made = cu.elementwise(f"{ctype} y", f"{ctype} z", "z = y")
+    kind = {"long long": "i8", "int": "i4", "signed char": "i1", "unsigned": "u4"}.get(ctype)
+    out = cu.empty(1, kind or {"bool": "?", "float": "f4"}[ctype], stream=stream)
+    return made(value, stream=stream, out=out).item(stream=stream)
+
+
+class Array:
+    def __init__(self, ours):
+        self.__cuda_array_interface__ = {
+            "shape": ours.shape,
+            "typestr": "<i8",
+            "data": (ours.handle, False),
+            "version": 3,
+        }
+
+
+def test_memory_is_no_number(stream):
+    """An address would fit where 64 bits are wanted."""
+    t = cu.full(4, 3, "i8", stream=stream)
+    made = cu.elementwise("long long x, long long y", "long long z", "z = x + y")
+    assert made(t, Array(t), stream=stream).numpy(stream=stream).tolist() == [6] * 4
+    for wrong in (
+        t.buffer,
+        t.ptr,
+        None,
+        bytearray(32),
+        b"12345678",
+        memoryview(bytearray(32)),
+        [1, 2, 3, 4],
+        ctypes.c_void_p(8),
+        ctypes.c_char_p(b"x"),
+        (ctypes.c_longlong * 4)(),
+        np.array("2000", "M8[s]"),
+        np.array(None),
+        1j,
+        object(),
+    ):
+        with pytest.raises(TypeError, match=r"y of elementwise must (be a tensor|have elements)"):
+            made(t, wrong, stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("ctype", "value", "want"),
+    [
+        ("int", -(2**31), -(2**31)),
+        ("signed char", -128, -128),
+        ("unsigned", 2**32 - 1, 2**32 - 1),
+        ("int", True, 1),
+        ("int", np.int8(-3), -3),
+        ("int", np.array(5, "u8"), 5),
+        ("int", ctypes.c_short(-3), -3),
+        ("float", ctypes.c_double(0.5), 0.5),
+        ("float", np.float16(0.5), 0.5),
+        ("float", Fraction(1, 4), 0.25),
+        ("float", 3, 3.0),
+        ("bool", 7, True),
+        ("bool", 0, False),
+        ("bool", 0.5, True),
+        ("bool", np.array(256), True),
+    ],
+)
+def test_numbers_become_what_was_declared(ctype, value, want, stream):
+    got = scalar(ctype, value, stream)
+    assert (got, type(got)) == (want, type(want))
+
+
+def test_a_bool_is_one_or_zero_in_memory(stream):
+    out = cu.empty(1, "?", stream=stream)
+    cu.elementwise("bool y", "bool z", "z = y")(7, stream=stream, out=out)
+    assert out.buffer.view("u1").item(stream=stream) == 1
+
+
+@pytest.mark.parametrize(
+    ("ctype", "value", "error"),
+    [
+        ("int", 2**31, OverflowError),
+        ("int", -(2**31) - 1, OverflowError),
+        ("signed char", 200, OverflowError),
+        ("signed char", np.uint8(128), OverflowError),
+        ("unsigned", -1, OverflowError),
+        ("long long", 2**63, OverflowError),
+        ("float", 1e300, OverflowError),
+        ("int", 1.5, TypeError),
+        ("int", np.float32(2), TypeError),
+    ],
+)
+def test_numbers_that_do_not_fit(ctype, value, error, stream):
+    with pytest.raises(error):
+        scalar(ctype, value, stream)
+
+
+def test_misaligned_tensors_are_refused_before_anything_happens(stream):
+    memory = cu.zeros(64, "u1", stream=stream).buffer
+    t, view = cu.zeros(4, "f4", stream=stream), memory[1:17].view("f4")
+    doubled = cu.elementwise("float x", "float z", "z = 2 * x")
+    host = np.zeros(17, "u1")[1:].view("f4")  # NumPy's own memory is aligned
+    for args, out in (((view,), None), ((t,), view), ((host,), None)):
+        with pytest.raises(ValueError, match=r"[xz] of elementwise must be aligned to the 4 bytes"):
+            doubled(*args, stream=stream, out=out)
+    doubled(view.astype("f4", stream=stream), stream=stream)
+    assert doubled(view[:0], stream=stream).size == 0
+    with pytest.raises(ValueError, match="x of reduce must be aligned to the 4 bytes"):
+        cu.reduce("float x", "float z", "a + b")(view, stream=stream)
+    with pytest.raises(ValueError, match="z of reduce must be aligned to the 4 bytes"):
+        cu.reduce("float x", "float z", "a + b")(t, stream=stream, out=view[:1])
+    stream.sync()
+
+
+def test_streams_of_others_are_streams(stream):
+    class Foreign:
+        def __cuda_stream__(self):
+            return 0, stream.handle
+
+    t = cu.full(4, 2, "f4", stream=stream)
+    assert cu.elementwise(*SUM)(t, 1, stream=Foreign()).numpy(stream=stream).tolist() == [5] * 4
+    assert cu.reduce("float x", "float z", "a + b")(t, stream=Foreign()).item(stream=stream) == 8
+    for call in (
+        cu.elementwise("float x", "float z", "z = x"),
+        cu.reduce("float x", "float z", "a"),
+    ):
+        with pytest.raises(TypeError, match="stream must be a Stream or have __cuda_stream__"):
+            call(t, stream=5)

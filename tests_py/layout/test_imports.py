@@ -30,6 +30,14 @@ MODULES = {
 MODULES = {name.removesuffix(".__init__"): file for name, file in MODULES.items()}
 
 OPTIONAL = {"numpy", "ml_dtypes"}
+# Modules whose functions import it themselves, where the interpreter cannot be ending: others use
+# cudago._numpy, whose errors say then that it is.
+OPTIONAL_IN_FUNCTIONS = {
+    "cudago._display.glance",
+    "cudago._display.preview",
+    "cudago._graph_file.loaded_memory",
+    "cudago._kernel.structs",
+}
 # Module and what a function of it imports, and why `import cudago` is spared it.
 SHARED = "loads multiprocessing; few programs share with other processes"
 DEFERRED = {
@@ -167,6 +175,11 @@ def test_functions_import_what_is_optional_or_listed():
     }
     assert found - DEFERRED.keys() == set(), "import it at the top of the module"
     assert DEFERRED.keys() - found == set(), "nobody imports it in a function any more"
+
+
+def test_what_is_optional_is_imported_where_its_absence_at_exit_is_told():
+    found = {module for module, names in loaded(inside=True).items() if names & OPTIONAL}
+    assert found == OPTIONAL_IN_FUNCTIONS
 
 
 def test_what_names_load_is_what_type_checkers_see():

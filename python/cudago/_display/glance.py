@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, cast
 
-from .._tensor.copy import is_pageable
+from .._tensor.place import is_pageable
 from .._tensor.tensor import Tensor
 from .preview import CUDA, OnHost, Unreadable, await_idle, check_readable, short
 

@@ -18,8 +18,8 @@ from .._cold import read
 from .._gopy import api
 from .._ordinal import device_at, devices_in_use
 from .._stream.stream import Stream, _made
-from .._tensor.copy import is_pageable
 from .._tensor.element import extended_dtype
+from .._tensor.place import is_pageable
 from .._tensor.tensor import Tensor
 
 if TYPE_CHECKING:

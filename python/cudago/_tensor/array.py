@@ -7,14 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from .. import _core
+from .._numpy import np
 from .._ordinal import device_at
 from .._stream.stream import stream_of
 from .array_copy import sides
 from .array_shape import FORMATS, Facts, count, described, limit, rank
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from .._memory.device import Device
     from .._stream.stream import Stream
     from ..typing import Dims, StreamLike
@@ -234,8 +233,6 @@ class OpaqueArray(_core.OpaqueArray):
         ----------
         ``cuMemcpy3DAsync``, ``cuStreamSynchronize``
         """
-        import numpy as np
-
         on = stream_of(stream)
         if on.is_capturing:
             raise ValueError(

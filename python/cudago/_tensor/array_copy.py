@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._memory.buffer import Buffer
+from .._numpy import np
 from .array_shape import Facts, count
 from .copy import _bytes_from
 from .operand import as_target, as_tensor
@@ -79,8 +80,6 @@ def _source(given: Any, facts: Facts, stream: StreamLike | None) -> Tensor:
     if isinstance(given, Tensor):
         return given
     if not hasattr(given, "__dlpack__"):
-        import numpy as np
-
         given = np.ascontiguousarray(given, facts.dtype).reshape(np.shape(given))
     return as_tensor(given) if stream is None else _core.from_dlpack(given, stream=stream)
 

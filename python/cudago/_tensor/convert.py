@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from .. import _core
 from .._kernel.launch import launch
 from . import strided
-from .copy import copy, is_pageable
+from .copy import copy
+from .place import is_pageable
 
 if TYPE_CHECKING:
     from .._stream.stream import Stream

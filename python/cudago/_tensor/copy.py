@@ -15,34 +15,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._kernel.launch import launch
-from . import strided
+from .._numpy import np
+from . import packed, strided
+from .place import is_packed, is_pageable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    import numpy as np
 
     from .._graph.node import Node
     from .._memory.buffer import Buffer
     from .._stream.stream import Stream
     from .tensor import Tensor
 
-_CPU = 1
-_PINNED, _MANAGED = 2, 3  # enum cudago_cell_kind
 _MAX_CALLS = 1 << 16
 _FEW_CALLS = 16  # up to here, boxes are better than a detour over other memory
 _MOST_PITCH = (1 << 31) - 1  # CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far
-
-
-def is_pageable(t: Tensor) -> bool:
-    """Whether this is host memory that the driver does not know."""
-    kind, device_type, *_ = t._memory
-    return device_type == _CPU and t._ordinal is None and kind not in (_PINNED, _MANAGED)
-
-
-def is_packed(t: Tensor) -> bool:
-    """Whether elements have less than a byte, so that none has an address."""
-    return bool(_core._dtype(t.dtype_name)[1] % 8)
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -154,11 +141,12 @@ def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
     """Copy between tensors of the same shape, whose elements have the same size."""
     if not dst.size:
         return
+    if is_packed(dst) and not (packed.is_whole(dst) and src.is_contiguous):
+        packed.copy(dst, src, stream)
+        return
     if dst.is_contiguous and src.is_contiguous:
         _copy_piece(dst, src, stream)
         return
-    if is_packed(dst) or is_packed(src):
-        raise BufferError(f"{dst.dtype_name} has less than a byte: both sides must be contiguous")
     pageable = is_pageable(dst), is_pageable(src)
     if all(pageable):
         _host_array(dst)[...] = _host_array(src)
@@ -219,7 +207,7 @@ def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
     elif not is_pageable(src):
         src.buffer.copy_to(dst, stream=stream)
     else:
-        memoryview(dst).cast("B")[:] = memoryview(src).cast("B")
+        memoryview(dst.buffer)[:] = memoryview(src.buffer)  # tensors have none of every type
 
 
 # --- detours --------------------------------------------------------------------------------------
@@ -227,8 +215,6 @@ def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
 
 def _host_array(t: Tensor) -> np.ndarray:
     """Return an array over the host memory of a tensor; elements are bytes, whatever the type."""
-    import numpy as np
-
     span, first = t._span
     strides = strided.Side.of(t).strides
     return np.ndarray(t.shape, f"V{t.itemsize}", memoryview(span), first, strides)
@@ -251,8 +237,6 @@ def _in_order(t: Tensor, order: Sequence[int]) -> Tensor | None:
 
 def _scatter(dst: Tensor, src: Tensor, stream: Stream) -> None:
     """Copy from the host: its elements are put in order there, or spread by a kernel."""
-    import numpy as np
-
     host, order = _host_array(src), _order(dst)
     if (moved := _in_order(dst, order)) is not None:
         _send(moved, np.ascontiguousarray(host.transpose(order)), stream)
@@ -270,8 +254,6 @@ def _send(dst: Tensor, host: np.ndarray, stream: Stream) -> None:
 
 def _gather(dst: Tensor, src: Tensor, stream: Stream) -> None:
     """Copy to the host: the elements are packed by a kernel, or put in order there."""
-    import numpy as np
-
     order = _order(src)
     if (moved := _in_order(src, order)) is not None:
         host = np.empty(moved.shape, f"V{src.itemsize}")
@@ -303,7 +285,13 @@ def box(
 
     `given` is what the tensors were made of.
     """
-    if dst.shape != src.shape or dst.itemsize != src.itemsize or is_packed(dst):
+    if is_packed(dst) or is_packed(src):
+        name = dst.dtype_name if is_packed(dst) else src.dtype_name
+        raise ValueError(
+            f"elements of {name} have less than a byte: a node copies whole bytes, so both sides "
+            "must be contiguous and begin at one"
+        )
+    if dst.shape != src.shape or dst.itemsize != src.itemsize:
         raise ValueError(
             f"dst has shape {dst.shape} of {dst.dtype_name}, src {src.shape} of {src.dtype_name}: "
             "a copy of memory with gaps needs the same shape and elements of one size"

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._kernel.interop import _read_cuda_array_interface
-from .._memory.buffer import Buffer
-from .._stream.stream import Stream, stream_of
+from .._numpy import np
+from .._stream.stream import stream_of
+from . import packed
 from .element import numpy_dtype
+from .interface import has_interface, through
+from .place import is_packed_type
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -200,27 +202,6 @@ def _may_be_on_device(obj: Any) -> bool:
         return True
 
 
-def _has_interface(obj: Any) -> bool:
-    return getattr(obj, "__cuda_array_interface__", None) is not None
-
-
-def _from_interface(obj: Any, stream: StreamLike, resource: MemoryResource | None) -> Tensor:
-    """Return a tensor over memory that only the array interface tells of, behind its work."""
-    interface = obj.__cuda_array_interface__
-    address, nbytes, theirs, read_only, _ = _read_cuda_array_interface(interface, "obj")
-    shape, dtype = tuple(interface["shape"]), interface["typestr"]
-    if read_only or not nbytes:  # a Buffer of ours cannot say that it is read-only
-        t = empty(shape, dtype, stream=stream, resource=resource)
-        if nbytes:
-            t.buffer.copy_from(obj, stream=stream)
-        return t
-    own = stream_of(stream)
-    if theirs is not None:
-        own.wait(Stream.from_handle(theirs, device=own.device, owner=obj))
-    memory = Buffer.from_handle(address, nbytes, owner=obj, stream=own)
-    return memory.view(dtype, shape)._through_interface()
-
-
 def asarray(
     obj: Any,
     dtype: Any = None,
@@ -272,8 +253,6 @@ def asarray(
     >>> cudago.asarray([[1, 2], [3, 4]], "float32", stream=stream).shape
     (2, 2)
     """
-    import numpy as np
-
     shared = obj if isinstance(obj, Tensor) else None
     theirs = None
     if shared is None and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
@@ -281,8 +260,12 @@ def asarray(
         theirs = _core.from_dlpack(obj, stream=stream if on_device else None)
         if theirs.device is not None or theirs._memory[1] in _ON_DEVICE:
             shared = theirs
-    elif shared is None and _has_interface(obj):
-        shared = _from_interface(obj, stream, resource)
+    elif shared is None and has_interface(obj):
+        shared = through(obj, stream, "obj")
+        if shared.is_readonly:  # what is shared here may be written to
+            t = empty(shared.shape, shared.dtype_name, stream=stream, resource=resource)
+            t.copy_from(shared, stream=stream)
+            shared = t
     if shared is not None:
         if dtype is not None and _core._dtype(dtype)[0] != shared.dtype_name:
             raise TypeError(
@@ -298,5 +281,7 @@ def asarray(
     t = empty(host.shape, host.dtype, stream=stream, resource=resource)
     if t.nbytes:
         raw = np.ascontiguousarray(host).reshape(-1).view("u1")  # DLPack may lack the type
+        if is_packed_type(t.dtype_name):
+            raw = packed.pack(raw, packed.bits_of(t))
         t.buffer.copy_from(raw, stream=stream)
     return t

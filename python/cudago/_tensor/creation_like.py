@@ -7,8 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._numpy import np
 from .creation import asarray, empty, full, zeros
 from .element import numpy_dtype
+from .interface import facts, has_interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,8 +108,6 @@ def arange(
     >>> cudago.arange(1, 8, 3, stream=stream).numpy(stream=stream).tolist()
     [1, 4, 7]
     """
-    import numpy as np
-
     first, end = (0, start) if stop is None else (start, stop)
     numbers = np.arange(first, end, step)
     if dtype is not None:
@@ -118,8 +118,16 @@ def arange(
 def _like(
     make: Callable[..., Tensor], tensor: Any, dtype: Any, *args: Any, **options: Any
 ) -> Tensor:
-    kind = tensor.dtype if dtype is None else dtype
-    return make(tuple(tensor.shape), *args, kind, **options)
+    if hasattr(tensor, "shape") and hasattr(tensor, "dtype"):
+        shape, kind = tuple(tensor.shape), tensor.dtype
+    elif has_interface(tensor):
+        shape, kind = facts(tensor, "tensor")
+    else:
+        raise TypeError(
+            "tensor must have shape and dtype, or __cuda_array_interface__, which "
+            f"{type(tensor).__name__} has not"
+        )
+    return make(shape, *args, kind if dtype is None else dtype, **options)
 
 
 def empty_like(

@@ -150,6 +150,7 @@ def _placed(tensor: Tensor, device: Any, copy: bool | None) -> Tensor:
             f"a tensor of shape {tensor.shape} and type {tensor.dtype_name} is on {here} and would "
             f"have to be copied to {there}, which copy=False forbids"
         )
+    tensor._await_work()  # the copy is made on a stream that it may not be queued on
     if target is None:
         return device_copy(tensor, to_host=1)
     stream = target.default_stream

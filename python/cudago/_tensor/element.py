@@ -5,22 +5,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _core
+from .._numpy import imported, np
 
-if TYPE_CHECKING:
-    import numpy as np
-
+ADDED = 2  # dtype.isbuiltin of types that a package has added to NumPy's
 _WIDEST_FILL = 4  # bytes; of cuMemsetD32Async
 
 
 def extended_dtype(name: str) -> np.dtype:
     """Return NumPy's dtype of an element type that needs the package ml_dtypes."""
-    import numpy as np
-
     try:
-        import ml_dtypes
+        ml_dtypes = imported("ml_dtypes")
     except ImportError:
         raise TypeError(f"NumPy has no {name}; the package ml_dtypes adds it") from None
     if not hasattr(ml_dtypes, name):
@@ -31,8 +28,6 @@ def extended_dtype(name: str) -> np.dtype:
 
 def numpy_dtype(name: str) -> np.dtype:
     """Return NumPy's dtype of an element type; TypeError if there is none."""
-    import numpy as np
-
     try:
         return np.dtype(name)
     except TypeError:
@@ -48,24 +43,22 @@ def element(value: Any, name: str) -> bytes:
         if len(value) * 8 != bits:
             raise ValueError(f"an element of {name} has {bits // 8} bytes, got {len(value)}")
         return bytes(value)
-    number = _number(value)
+    number = number_of(value)
     if name == "complex32":
         return _convert(number.real, "float16") + _convert(number.imag, "float16")
     return _convert(number, name)
 
 
-def _number(value: Any) -> Any:
+def number_of(value: Any) -> Any:
     """Return a Python number with the value of any scalar."""
     if isinstance(value, bool | int | float | complex):
         return value
-    import numpy as np
-
     scalar = np.asarray(value)
     if scalar.ndim:
         raise TypeError(f"fill value must be one number, not an array of shape {scalar.shape}")
     if scalar.dtype.kind not in "biufcV" or scalar.dtype.names:
         raise TypeError(f"fill value must be a number or bytes, not {type(value)}")
-    if scalar.dtype.kind != "V":
+    if scalar.dtype.isbuiltin != ADDED and scalar.dtype.kind != "V":
         return scalar.item()
     try:
         return float(scalar[()])  # of ml_dtypes
@@ -81,8 +74,6 @@ def _convert(number: Any, name: str) -> bytes:
 
 
 def _convert_to(dtype: np.dtype[Any], number: Any, name: str) -> bytes:
-    import numpy as np
-
     if dtype.kind in "iu":
         return np.asarray(_whole(number, name), dtype).tobytes()
     if dtype.kind == "b":

@@ -7,17 +7,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from .. import _core
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.program import Program
+from .._stream.stream import stream_of
 from .creation import empty
-from .dlpack import from_dlpack
+from .number import is_of_numpy, number_as
+from .operand import shared
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.program_options import ProgramOptions
     from .._stream.stream import Stream
+    from ..typing import StreamLike
 
 __all__ = ["ElementwiseKernel", "elementwise"]
 
@@ -163,15 +165,17 @@ class ElementwiseKernel:
             kernel = self._kernels.setdefault(key, code.get_kernel(self._name, device=device))
         return kernel
 
-    def __call__(self, *args: Any, stream: Stream, out: Tensor | None = None) -> Tensor:
+    def __call__(self, *args: Any, stream: StreamLike, out: Tensor | None = None) -> Tensor:
         """Compute the elements.
 
         Parameters
         ----------
         *args
-            One for each input: a Tensor, an object with ``__dlpack__``, or a number for all
-            elements. Tensors have the same shape, the element types that were declared, and no
-            gaps.
+            One for each input: a Tensor, an object with ``__dlpack__`` or
+            ``__cuda_array_interface__``, or a number for all elements. Tensors have the same shape,
+            the element types that were declared, no gaps, and are aligned to their elements.
+            Numbers are of Python, NumPy (also arrays without dimensions) or ctypes. A number for a
+            bool is True unless it is zero.
         stream : Stream
             Stream that orders the work.
         out : Tensor, optional
@@ -185,9 +189,12 @@ class ElementwiseKernel:
         Raises
         ------
         TypeError
-            If the number of arguments, or the element type of one, is wrong.
+            If the number of arguments, or the element type of one, is wrong; or if an argument is
+            neither a number nor has a shape and a type.
+        OverflowError
+            If a number does not fit the type that was declared.
         ValueError
-            If the shapes differ: nothing is broadcast.
+            If the shapes differ: nothing is broadcast. If a tensor is misaligned.
         CompileError
             If the operation does not compile: ``.log`` has the compiler's output.
 
@@ -198,7 +205,8 @@ class ElementwiseKernel:
         """
         if len(args) != len(self._inputs):
             raise TypeError(f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}")
-        values = [self._input(k, a, stream) for k, a in enumerate(args)]
+        on = stream_of(stream)
+        values = [self._input(k, a, on) for k, a in enumerate(args)]
         tensors = [v for v in values if isinstance(v, Tensor)]
         if out is not None:
             _check(out, self._output, self._name)
@@ -211,41 +219,40 @@ class ElementwiseKernel:
                 f"{self._name} needs tensors of one shape, got "
                 + ", ".join(str(t.shape) for t in tensors)
             )
-        kernel = self._kernel(stream.device, tuple(isinstance(v, Tensor) for v in values))
+        kernel = self._kernel(on.device, tuple(isinstance(v, Tensor) for v in values))
         if out is None:
-            out = empty(shapes.pop(), _TYPES[self._output[0]][0], stream=stream)
+            out = empty(shapes.pop(), _TYPES[self._output[0]][0], stream=on)
         if out.size:
             blocks = min(-(-out.size // _BLOCK), _MOST_BLOCKS)
-            launch(stream, LaunchConfig(blocks, _BLOCK), kernel, *values, out, out.size)
+            launch(on, LaunchConfig(blocks, _BLOCK), kernel, *values, out, out.size)
         return out
 
     def _input(self, k: int, value: Any, stream: Stream) -> Any:
-        if not isinstance(value, Tensor):
-            if _is_number(value):
-                return value  # a number: the launch checks it
-            value = from_dlpack(value, stream=stream)
-        _check(value, self._inputs[k], self._name)
-        return value
+        ctype, parameter = self._inputs[k]
+        what = f"{parameter} of {self._name}"
+        tensor = None if is_of_numpy(value) else shared(value, stream, what)
+        if tensor is None:
+            return number_as(value, _TYPES[ctype][0], what)
+        _check(tensor, self._inputs[k], self._name)
+        return tensor
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
         return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
 
 
-def _is_number(value: object) -> bool:
-    """Whether it is no memory, or a NumPy array without dimensions, which is a value."""
-    kind = type(value)
-    no_dimensions = kind.__module__ == "numpy" and getattr(value, "ndim", 0) == 0
-    return no_dimensions or not hasattr(kind, "__dlpack__")
-
-
 def _check(tensor: Any, declared: tuple[str, str], name: str) -> None:
     ctype, parameter = declared
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{parameter} of {name} must be a Tensor, not {type(tensor).__name__}")
-    want, got = _TYPES[ctype][0], _core._dtype(tensor.dtype)[0]
+    want, got = _TYPES[ctype][0], tensor.dtype_name
     if want != got:
         raise TypeError(f"{parameter} of {name} must have elements of type {want}, got {got}")
+    if tensor.handle % tensor.itemsize and tensor.size:
+        raise ValueError(
+            f"{parameter} of {name} must be aligned to the {tensor.itemsize} bytes of an element, "
+            f"but begins at {tensor.handle:#x}: copy it with t.astype({got!r}, stream=s)"
+        )
 
 
 def elementwise(

@@ -7,9 +7,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
+from .._numpy import np
+from . import packed
+from .copy import copy as copy_elements
+from .element import ADDED, numpy_dtype
+from .interface import has_interface, through
+from .place import is_packed_type
 
 if TYPE_CHECKING:
     from .._memory.buffer import Buffer
+    from .._stream.stream import Stream
     from ..typing import StreamLike
     from .tensor import Tensor
 
@@ -23,43 +30,87 @@ def _own(memory: Any) -> Tensor | None:
     return None
 
 
-def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
-    if (own := _own(src)) is not None:
-        return own
-    if not hasattr(src, "__dlpack__"):
-        import numpy as np
+def is_extended(memory: Any) -> bool:
+    """Whether this is an array of NumPy's in a type of ml_dtypes, which NumPy does not export."""
+    added = getattr(getattr(memory, "dtype", None), "isbuiltin", 0) == ADDED
+    return added and isinstance(memory, np.ndarray)
 
-        src = np.ascontiguousarray(src, like.dtype).reshape(np.shape(src))
-    return _core.from_dlpack(src, stream=stream)
+
+def _over_extended(array: np.ndarray) -> Tensor:
+    """Return a tensor over such an array; of elements of less than a byte, over a packed copy."""
+    name = _core._dtype(array.dtype)[0]
+    if is_packed_type(name):
+        return packed.as_tensor(array, name)
+    return _core.from_dlpack(array.view(f"u{array.itemsize}"))._retyped(name)
+
+
+def shared(memory: Any, stream: StreamLike, what: str) -> Tensor | None:
+    """Return a tensor over any memory that has a shape and a type; None if it has not."""
+    if (own := _own(memory)) is not None:
+        return own
+    if is_extended(memory):
+        return _over_extended(memory)
+    if hasattr(memory, "__dlpack__"):
+        return _core.from_dlpack(memory, stream=stream)
+    return through(memory, stream, what) if has_interface(memory) else None
+
+
+def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
+    if (tensor := shared(src, stream, "src")) is not None:
+        return tensor
+    made = np.ascontiguousarray(src, numpy_dtype(like.dtype_name)).reshape(np.shape(src))
+    return _over_extended(made) if is_extended(made) else _core.from_dlpack(made, stream=stream)
 
 
 def as_tensor(memory: Any) -> Tensor:
     """Return a tensor over any memory that has a shape."""
-    own = _own(memory)
-    return _core.from_dlpack(memory) if own is None else own
+    if (own := _own(memory)) is not None:
+        return own
+    return _over_extended(memory) if is_extended(memory) else _core.from_dlpack(memory)
 
 
 def as_target(dst: Any, stream: StreamLike) -> Tensor:
-    if (own := _own(dst)) is not None:
-        return own
-    if hasattr(dst, "__dlpack__"):
-        return _core.from_dlpack(dst, stream=stream)
-    import numpy as np
-
+    if (tensor := shared(dst, stream, "dst")) is not None:
+        return tensor
     view = memoryview(dst)
     if view.readonly:
         raise ValueError("dst is read-only")
     return _core.from_dlpack(np.asarray(view))
 
 
+def copied_unpacked(dst: Any, tensor: Tensor, stream: Stream) -> bool:
+    """Copy to an array with a byte for each packed element; return whether `dst` is one."""
+    name = _core._dtype(dst.dtype)[0] if is_extended(dst) else ""
+    if not name or not is_packed_type(name):
+        return False
+    if not dst.flags.writeable:
+        raise ValueError("dst is read-only")
+    _check_alike("dst", dst.shape, name, tensor)
+    packed.copy_to(dst, tensor, stream)
+    return True
+
+
 def check_alike(name: str, other: Tensor, tensor: Tensor) -> None:
-    if other.shape != tensor.shape:
-        raise ValueError(f"{name} has shape {other.shape}, the tensor {tensor.shape}")
-    if other.dtype_name != tensor.dtype_name:
+    _check_alike(name, other.shape, other.dtype_name, tensor)
+
+
+def _check_alike(name: str, shape: tuple[int, ...], kind: str, tensor: Tensor) -> None:
+    if shape != tensor.shape:
+        raise ValueError(f"{name} has shape {shape}, the tensor {tensor.shape}")
+    if kind != tensor.dtype_name:
         raise TypeError(
-            f"{name} has element type {other.dtype_name}, the tensor {tensor.dtype_name}: "
-            "convert it first"
+            f"{name} has element type {kind}, the tensor {tensor.dtype_name}: convert it first"
         )
+
+
+def host_bytes(t: Tensor, stream: Stream) -> np.ndarray:
+    """Return the bytes of the elements, in row-major order, and wait for them."""
+    raw = np.empty(t.nbytes, "u1")
+    if t.nbytes:
+        bits = _core.from_dlpack(raw).buffer.view(t.dtype_name, t.shape)
+        copy_elements(bits, t, stream)
+    stream.sync()
+    return raw
 
 
 def device_copy(t: Tensor, to_host: int) -> Tensor:
@@ -75,7 +126,8 @@ def device_copy(t: Tensor, to_host: int) -> Tensor:
         )
     stream = device.default_stream
     if to_host:
-        return _core.from_dlpack(t.numpy(stream=stream))
+        raw = host_bytes(t, stream)
+        return _core.from_dlpack(raw).buffer.view(t.dtype_name, t.shape)
     copy = device.allocate(t.nbytes, stream=stream).view(t.dtype_name, t.shape)
     copy.copy_from(t, stream=stream)
     stream.sync()

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.program import Program
+from .._stream.stream import stream_of
 from .creation import empty
-from .dlpack import from_dlpack
 from .elementwise import _TYPES, _check, _declared
-from .tensor import Tensor
+from .operand import shared
 
 if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.program_options import ProgramOptions
-    from .._stream.stream import Stream
+    from ..typing import StreamLike
+    from .tensor import Tensor
 
 __all__ = ["ReduceKernel", "reduce"]
 
@@ -144,14 +145,14 @@ class ReduceKernel:
             kernel = self._kernels.setdefault((device.ordinal, which), made)
         return kernel
 
-    def __call__(self, x: Any, /, *, stream: Stream, out: Tensor | None = None) -> Tensor:
+    def __call__(self, x: Any, /, *, stream: StreamLike, out: Tensor | None = None) -> Tensor:
         """Reduce the elements.
 
         Parameters
         ----------
         x : Tensor
-            A tensor, or an object with ``__dlpack__``, of the element type that was declared,
-            without gaps.
+            A tensor, or an object with ``__dlpack__`` or ``__cuda_array_interface__``, of the
+            element type that was declared, without gaps, and aligned to its elements.
         stream : Stream
             Stream that orders the work.
         out : Tensor, optional
@@ -165,9 +166,10 @@ class ReduceKernel:
         Raises
         ------
         TypeError
-            If an element type is wrong.
+            If an element type is wrong, or `x` is no memory with a shape and a type.
         ValueError
-            If `x` is empty and there is no identity, or `out` has not one element.
+            If `x` is empty and there is no identity, `out` has not one element, or one of both is
+            misaligned.
         CompileError
             If an expression does not compile: ``.log`` has the compiler's output.
 
@@ -176,9 +178,10 @@ class ReduceKernel:
         Stream-ordered on `stream`. The first call for a device blocks while the kernels are
         compiled. While `stream` is capturing, pass `out`; one block then does all the work.
         """
-        if not isinstance(x, Tensor):
-            x = from_dlpack(x, stream=stream)
-        _check(x, self._input, self._name)
+        on = stream_of(stream)
+        t = shared(x, on, f"{self._input[1]} of {self._name}")
+        _check(x if t is None else t, self._input, self._name)
+        x = t
         if out is not None:
             _check(out, self._output, self._name)
             if out.size != 1:
@@ -186,18 +189,18 @@ class ReduceKernel:
         if not x.size and self._identity is None:
             raise ValueError(f"{self._name} of no elements needs an identity")
         dtype = _TYPES[self._output[0]][0]
-        kernel = self._kernel(stream.device, 0)
+        kernel = self._kernel(on.device, 0)
         if out is None:
-            out = empty((), dtype, stream=stream)
+            out = empty((), dtype, stream=on)
         if not x.size:
-            out.fill(self._identity, stream=stream)
+            out.fill(self._identity, stream=on)
             return out
-        blocks = 1 if stream.is_capturing else min(-(-x.size // _BLOCK), _MOST_BLOCKS)
-        first = out if blocks == 1 else empty(blocks, dtype, stream=stream)
-        launch(stream, LaunchConfig(blocks, _BLOCK), kernel, x, first, x.size)
+        blocks = 1 if on.is_capturing else min(-(-x.size // _BLOCK), _MOST_BLOCKS)
+        first = out if blocks == 1 else empty(blocks, dtype, stream=on)
+        launch(on, LaunchConfig(blocks, _BLOCK), kernel, x, first, x.size)
         if blocks > 1:
-            last = self._kernel(stream.device, 1)
-            launch(stream, LaunchConfig(1, _BLOCK), last, first, out, blocks)
+            last = self._kernel(on.device, 1)
+            launch(on, LaunchConfig(1, _BLOCK), last, first, out, blocks)
         return out
 
     def __repr__(self) -> str:

@@ -10,20 +10,20 @@ from .. import _core
 from .._card import card, glance, pretty
 from .._kernel.launch import launch
 from .._native import into_native
+from .._numpy import np
 from .._ordinal import device_at
 from .._stream.stream import stream_of
 from ..errors import ClosedError
-from . import strided
+from . import packed, strided
 from .arithmetic import refuse_arithmetic
 from .convert import check_convertible, converted
-from .copy import copy, is_pageable
-from .element import element, numpy_dtype, shortest
-from .operand import as_source, as_target, check_alike
+from .copy import copy
+from .element import ADDED, element, numpy_dtype, shortest
+from .operand import as_source, as_target, check_alike, copied_unpacked, host_bytes
+from .place import is_packed, is_pageable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
     from .._memory.buffer import Pointer
     from .._memory.device import Device
@@ -44,6 +44,11 @@ class Tensor(_core.Tensor):
     Notes
     -----
     Two tensors are equal if they are the same view of the same memory; elements are not compared.
+
+    Elements of less than a byte (float4_e2m1fn, float6_e2m3fn, float6_e3m2fn) are packed, as DLPack
+    packs them, the lowest bits first; NumPy has a byte for each. `numpy`, `copy_to`, `copy_from`,
+    `asarray` and `item` translate. A view of them may begin within a byte. It then has no address:
+    it is read and written by copies, and anything else is a BufferError.
 
     ``repr`` shows a few elements, if the host can read them in place and no work is under way; it
     waits for nothing.
@@ -66,8 +71,8 @@ class Tensor(_core.Tensor):
     @property
     def ptr(self) -> Pointer:
         """Pointer to the first element, bounded by the bytes that the tensor spans."""
-        span, offset = self._span
-        return span.ptr + offset
+        span, _ = self._span
+        return span.ptr + (self.handle - span.handle)
 
     def numpy(self, *, stream: StreamLike) -> np.ndarray:
         """Copy the elements to a new NumPy array, and wait for the copy.
@@ -102,8 +107,6 @@ class Tensor(_core.Tensor):
         array([[7, 7],
                [7, 7]], dtype=int32)
         """
-        import numpy as np
-
         on = stream_of(stream)
         if on.is_capturing:  # else the copy would be captured before the wait is refused
             raise ValueError(
@@ -111,12 +114,9 @@ class Tensor(_core.Tensor):
                 "t.copy_to(array, stream=...) instead"
             )
         dtype = numpy_dtype(self.dtype_name)
-        raw = np.empty(self.nbytes, "u1")
-        if self.nbytes:
-            bits = _core.from_dlpack(raw).buffer.view(self.dtype_name, self.shape)
-            copy(bits, self, on)
-        on.sync()
-        return raw.view(dtype).reshape(self.shape)
+        if is_packed(self):
+            return packed.read(self, on).view(dtype)
+        return host_bytes(self, on).view(dtype).reshape(self.shape)
 
     def copy_from(self, src: Any, *, stream: StreamLike) -> None:
         """Copy elements into this tensor.
@@ -124,15 +124,18 @@ class Tensor(_core.Tensor):
         Parameters
         ----------
         src : Tensor or array_like
-            Source, with this tensor's shape. Tensors, NumPy arrays and objects with ``__dlpack__``
-            must have its element type; numbers and lists are converted.
+            Source, with this tensor's shape. Tensors, NumPy arrays, also those of ml_dtypes' types,
+            and objects with ``__dlpack__`` or ``__cuda_array_interface__`` must have its element
+            type; numbers and lists are converted.
         stream : Stream
             Stream that orders the copy.
 
         Raises
         ------
         BufferError
-            If, during a capture, the copy would take more than 65536 nodes.
+            If, during a capture, the copy would take more than 65536 nodes; or if elements have
+            less than a byte and one side has gaps, shares a byte with other elements, or is an
+            array of NumPy's that is written to.
 
         See Also
         --------
@@ -145,7 +148,8 @@ class Tensor(_core.Tensor):
         One driver call copies all rows where both sides have them at regular distances, as any
         slices of matrices. Otherwise a kernel copies, if both sides are memory that a device can
         access; else the elements are packed first. Captured as one memcpy node for each such call,
-        or as a kernel node; the nodes keep both sides alive.
+        or as a kernel node; the nodes keep both sides alive. Elements of less than a byte that are
+        not whole bytes on both sides are moved by the host, which the call then waits for.
 
         References
         ----------
@@ -171,15 +175,19 @@ class Tensor(_core.Tensor):
 
         Parameters
         ----------
-        dst : Tensor, array or any object with ``__dlpack__`` or the buffer protocol
-            Destination, with this tensor's shape and element type.
+        dst : Tensor, array_like
+            Destination, with this tensor's shape and element type: a tensor, a NumPy array, also of
+            a type of ml_dtypes, or any object with ``__dlpack__``, ``__cuda_array_interface__`` or
+            the buffer protocol.
         stream : Stream
             Stream that orders the copy.
 
         Raises
         ------
         BufferError
-            If, during a capture, the copy would take more than 65536 nodes.
+            If, during a capture, the copy would take more than 65536 nodes; or if elements have
+            less than a byte and one side has gaps, shares a byte with other elements, or is an
+            array of NumPy's that is written to.
 
         See Also
         --------
@@ -204,11 +212,14 @@ class Tensor(_core.Tensor):
         """
         if self.is_closed:
             raise ClosedError("tensor is closed")
+        on = stream_of(stream)
+        if copied_unpacked(dst, self, on):
+            return
         target = as_target(dst, stream)
         if target.is_readonly:
             raise ValueError("dst is read-only")
         check_alike("dst", target, self)
-        copy(target, self, stream_of(stream))
+        copy(target, self, on)
 
     def astype(self, dtype: Any, *, stream: StreamLike | None = None, copy: bool = True) -> Tensor:
         """Return the elements in another element type, as a new tensor.
@@ -293,7 +304,7 @@ class Tensor(_core.Tensor):
         Raises
         ------
         BufferError
-            If elements have less than a byte, and the tensor has gaps.
+            If, during a capture, elements of less than a byte would have to be moved.
 
         See Also
         --------
@@ -360,7 +371,7 @@ class Tensor(_core.Tensor):
         if self.size != 1:
             raise ValueError(f"a tensor of {self.size} elements is not one number")
         element = self.numpy(stream=stream).reshape(())
-        return element.astype("f4").item() if element.dtype.kind == "V" else element.item()
+        return element.astype("f4").item() if element.dtype.isbuiltin == ADDED else element.item()
 
     def fill(self, value: Any, *, stream: StreamLike) -> None:
         """Set every element to one value.
@@ -433,7 +444,10 @@ class Tensor(_core.Tensor):
             return "<Tensor closed>"
         where = "host" if self._ordinal is None else f"device {self._ordinal}"
         kind = f"{self.dtype_name}{list(self.shape)}"
-        return f"<Tensor {kind} on {where} at {self.handle:#x}{values(self)}>"
+        span, offset = self._span
+        bit = self._packing[0]
+        at = f"{span.handle + offset:#x}" + (f", bit {bit}" if bit else "")
+        return f"<Tensor {kind} on {where} at {at}{values(self)}>"
 
 
 refuse_arithmetic(_core.Tensor)

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of libraries that have ``__cuda_array_interface__`` and no DLPack, such as Numba."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._kernel.interop import _read_cuda_array_interface
+from .._memory.buffer import Buffer
+from .._stream.stream import Stream, stream_of
+
+if TYPE_CHECKING:
+    from ..typing import StreamLike
+    from .tensor import Tensor
+
+
+def has_interface(obj: Any) -> bool:
+    """Whether an object has the interface; one that it refuses to give counts as none."""
+    return getattr(obj, "__cuda_array_interface__", None) is not None
+
+
+def shape_and_type(interface: dict[str, Any], what: str) -> tuple[tuple[int, ...], str]:
+    """Return the shape and the element type's name of an interface that has been read."""
+    typestr = interface["typestr"]
+    try:
+        return tuple(interface["shape"]), _core._dtype(typestr)[0]
+    except TypeError:
+        raise TypeError(
+            f"{what}: typestr of __cuda_array_interface__ must be a boolean, integer, "
+            f"floating-point or complex type in native byte order, such as '<f4', got {typestr!r}"
+        ) from None
+
+
+def facts(obj: Any, what: str) -> tuple[tuple[int, ...], str]:
+    """Return shape and element type's name of an object with the interface."""
+    interface = obj.__cuda_array_interface__
+    _read_cuda_array_interface(interface, what)
+    return shape_and_type(interface, what)
+
+
+def through(obj: Any, stream: StreamLike, what: str) -> Tensor:
+    """Return a tensor over the memory of an object, behind the work that its interface names."""
+    interface = obj.__cuda_array_interface__
+    address, nbytes, theirs, readonly, _ = _read_cuda_array_interface(interface, what)
+    shape, name = shape_and_type(interface, what)
+    own = stream_of(stream)
+    if not nbytes:
+        return own.device.allocate(0, stream=own).view(name, shape)
+    if theirs is not None:
+        own.wait(Stream.from_handle(theirs, device=own.device, owner=obj))
+    memory = Buffer.from_handle(address, nbytes, owner=obj, stream=own)
+    return memory.view(name, shape)._through_interface(readonly)
