@@ -136,6 +136,7 @@ func newPool(d *Device, kind MemoryKind, o PoolOptions, props *driver.CUmemPoolP
 		return api.CuMemPoolCreate(props)
 	})
 	if err != nil {
+		mr.closeLeases()
 		return nil, err
 	}
 	c.drv.live.pools.Add(1)

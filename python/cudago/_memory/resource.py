@@ -131,10 +131,11 @@ def _set_reuse(resource: _Pooled, options: PoolOptions) -> None:
 class _Pooled(MemoryResource):
     """What resources with a pool have."""
 
-    __slots__ = ("_handle", "_is_imported", "_max_size")
+    __slots__ = ("_handle", "_is_imported", "_is_shared", "_max_size")
     _max_size: int | None
-    _handle: IPCAllocationHandle | None  # of a pool that this process shares
+    _handle: IPCAllocationHandle | None  # of a pool that this process shares, until it is closed
     _is_imported: bool
+    _is_shared: bool
 
     def _has(self, pool: PoolOptions) -> None:
         """Hear of the options of its own pool, which was made now."""
@@ -145,11 +146,12 @@ class _Pooled(MemoryResource):
         if pool.ipc_enabled:
             from .ipc import share
 
-            self._handle = share(self)
+            self._handle, self._is_shared = share(self), True
 
     def _has_no_pool(self) -> None:
         """Hear that it has no pool of its own."""
-        self._max_size, self._handle, self._is_imported = None, None, False
+        self._max_size, self._handle = None, None
+        self._is_imported, self._is_shared = False, False
 
     @property
     def options(self) -> PoolOptions:
@@ -166,7 +168,7 @@ class _Pooled(MemoryResource):
         return PoolOptions(
             release_threshold=threshold,
             max_size=self._max_size,
-            ipc_enabled=self._handle is not None,
+            ipc_enabled=self._is_shared,
             **reuse,
         )
 
@@ -182,7 +184,7 @@ class _Pooled(MemoryResource):
                 f"the maximum size of a pool cannot change: it is {self._max_size}, got "
                 f"{value.max_size}"
             )
-        if value.ipc_enabled != (self._handle is not None):
+        if value.ipc_enabled != self._is_shared:
             raise ValueError("ipc_enabled cannot change: it is an option of a new pool")
         keep = _ALL if value.release_threshold is None else value.release_threshold
         self._set_stat(_THRESHOLD, keep)
