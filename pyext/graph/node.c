@@ -166,8 +166,10 @@ PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     PyObject *r = NULL;
     if (dst && !cudago_same_device(self, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
-        !cudago_fills(dst, width) && !cudago_graph_ready(self))
+        !cudago_fills(dst, width) && !cudago_graph_ready(self)) {
         r = memset_now(self, &p, dst, value, width);
+        if (!r) cudago_fill_failed(cudago_may_be_lent(dst->cell), dst->address, "dst");
+    }
     Py_XDECREF(dst);
     return r;
 }

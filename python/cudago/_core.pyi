@@ -505,6 +505,8 @@ class Buffer:
         ------
         ValueError
             If the stream is of another device, which has no access to the memory.
+        BufferError
+            If it is host memory that the driver does not know: fill the array itself.
 
         See Also
         --------
