@@ -364,12 +364,20 @@ if not TYPE_CHECKING:  # type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         if name in _MODULES:
-            return import_module(f"{__name__}.{name}")
+            return _import(f"{__name__}.{name}")
         if name not in _WHERE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        found = getattr(_import(f"{__name__}.{_WHERE[name]}"), name)
         globals()[name] = found
         return found
+
+    def _import(name: str) -> object:
+        try:
+            return import_module(name)
+        except ImportError:
+            if sys.meta_path is None:  # a __del__ at the end of the interpreter
+                _core._drain()  # raises ClosedError, as all other calls do
+            raise
 
 
 def __dir__() -> list[str]:

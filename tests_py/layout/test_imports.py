@@ -55,7 +55,6 @@ DEFERRED = {
     ("cudago._memory.device", "cudago._memory.graph_memory"): "few look at it",
     ("cudago._memory.device", "cudago._memory.monitor"): "loads dataclasses; few programs ask",
     ("cudago._memory.device", "logging"): "loads traceback, and few devices are reset",
-    ("cudago._memory.host_resource", "cudago._memory.pool"): "loads dataclasses, for options",
     ("cudago._memory.resource", "cudago._memory.pool"): "loads dataclasses, for options of pools",
     ("cudago._stream.stream", "cudago._graph"): "graphs are loaded when one is made",
     ("cudago._graph.profile", "cudago._display.timed"): "few graphs are drawn",

@@ -32,7 +32,7 @@ class Shareable:
         ``cuMemPoolDestroy``
         """
         cast("Any", super()).close()
-        self._handle = None
+        cast("Any", self)._handle = None  # a slot of the subclass
 
     def __exit__(self, *args: object) -> None:
         self.close()
