@@ -172,7 +172,7 @@ def test_bodies_are_compared(device, a):
 # --- other threads --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("look", ["who_retains", "leaks"])
+@pytest.mark.parametrize("look", ["who_retains", "leaks", "memory_summary"])
 def test_others_go_on_making_tuples(device, stream, look):
     """The collector's list of all objects refers to tuples that other threads are about to make."""
     buffer = device.allocate(64, stream=stream)
@@ -181,6 +181,7 @@ def test_others_go_on_making_tuples(device, stream, look):
     calls = {
         "who_retains": lambda: cu.who_retains(buffer),
         "leaks": cu.debug.leaks,
+        "memory_summary": cu.memory_summary,
     }
     wrong, made, over = [], [], threading.Event()
 

@@ -54,6 +54,7 @@ DEFERRED = {
     ("cudago._memory.device", "cudago._memory.limits"): "few limits are changed",
     ("cudago._memory.device", "cudago._memory.graph_memory"): "few look at it",
     ("cudago._memory.device", "cudago._memory.monitor"): "loads dataclasses; few programs ask",
+    ("cudago._memory.summary", "cudago._graph.who"): "graphs are loaded when one is made",
     ("cudago._memory.device", "logging"): "loads traceback, and few devices are reset",
     ("cudago._memory.resource", "cudago._memory.pool"): "loads dataclasses, for options of pools",
     ("cudago._stream.stream", "cudago._graph"): "graphs are loaded when one is made",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Holder", "who_retains"]
 
+_COUNTED = ("device", "pinned", "managed", "array")  # of `Operand.kind`, for memory_summary
+
 
 @dataclass(frozen=True, eq=False)
 class Holder:
@@ -129,6 +131,36 @@ def _rows(holder: Graph | GraphExec) -> tuple[tuple[Any, int, str, str, str], ..
         with suppress(ValueError):  # closed, or being captured
             return holder._retained(0)
     return ()
+
+
+def kept_bytes() -> dict[str, int]:
+    """Return how much memory graphs and executables keep, by where it is.
+
+    Whole allocations, each once. What graphs allocate themselves is not among it.
+    """
+    seen: dict[int, tuple[str, int]] = {}
+    for holder in _core._objects_of((Graph, GraphExec), None):
+        for held, nbytes, *_ in _rows(holder):
+            if type(held) is _core.Operand and held.kind in _COUNTED:
+                address, where = _allocation(held, nbytes)
+                seen[address] = where
+    sums: dict[str, int] = {}
+    for name, nbytes in seen.values():
+        sums[name] = sums.get(name, 0) + nbytes
+    return sums
+
+
+def _allocation(held: Operand, nbytes: int) -> tuple[int, tuple[str, int]]:
+    """Return the address of what an operand keeps, where it is, and its size."""
+    try:
+        whole = held.whole
+    except ClosedError:  # a reset has taken it
+        return held.address, (held.kind, 0)
+    if whole is None:
+        return held.address, (held.kind, nbytes)
+    device = whole.device
+    name = held.kind if device is None or held.kind != "device" else f"device {device.ordinal}"
+    return whole.handle, (name, whole.size)
 
 
 def _is(held: Any, obj: object, wanted: tuple[int, int] | None) -> bool:
