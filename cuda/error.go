@@ -376,9 +376,21 @@ func (c *Context) fail(op string, r driver.CUresult, detail string) *Error {
 	return e
 }
 
-// failAlloc is fail for an allocation of size bytes.
+// failAlloc is fail for an allocation of size bytes on c's device.
 func (c *Context) failAlloc(op string, r driver.CUresult, size uint64) error {
-	e := c.fail(op, r, fmt.Sprintf("%d bytes on device %d", size, c.dev.ordinal))
+	return c.failAllocOf(DeviceMemory, op, r, size, "")
+}
+
+// failAllocOf is failAlloc of memory of any kind. Why follows the size.
+func (c *Context) failAllocOf(kind MemoryKind, op string, r driver.CUresult, size uint64, why string) error {
+	where := fmt.Sprintf("on device %d", c.dev.ordinal)
+	switch kind {
+	case PinnedMemory:
+		where = "of pinned host memory"
+	case UnifiedMemory:
+		where = "of managed memory"
+	}
+	e := c.fail(op, r, fmt.Sprintf("%d bytes %s%s", size, where, why))
 	e.Requested = size
 	return e
 }

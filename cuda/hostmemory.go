@@ -98,7 +98,7 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 	if err := a.useStream(s); err != nil {
 		return nil, err
 	}
-	base, err := c.allocRelaxed(mr.alloc, size, alloc)
+	base, err := c.allocRelaxed(mr.kind, mr.alloc, size, alloc)
 	if err != nil {
 		unuse(s)
 		return nil, err
@@ -123,7 +123,7 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 
 // allocRelaxed allocates in relaxed capture mode: in global mode the allocation
 // would be refused during a capture of any thread, and invalidate it.
-func (c *Context) allocRelaxed(op string, size uint64, alloc func(driver.API) (uint64, driver.CUresult)) (uint64, error) {
+func (c *Context) allocRelaxed(kind MemoryKind, op string, size uint64, alloc func(driver.API) (uint64, driver.CUresult)) (uint64, error) {
 	leave, err := c.Enter()
 	if err != nil {
 		return 0, err
@@ -133,7 +133,7 @@ func (c *Context) allocRelaxed(op string, size uint64, alloc func(driver.API) (u
 	defer restore()
 	base, r := alloc(c.drv.api)
 	if r != driver.CUDA_SUCCESS {
-		return 0, c.failAlloc(op, r, size)
+		return 0, c.failAllocOf(kind, op, r, size, "")
 	}
 	return base, nil
 }

@@ -67,6 +67,7 @@ type DeviceMemoryResource struct {
 	kind   MemoryKind
 	pool   driver.CUmemoryPool
 	owned  bool
+	limit  uint64 // immutable; most bytes of the pool, 0 if it has no limit of its own
 	uses   uses
 	held   refs        // until it is closed, by the caller; and by each allocation
 	lessor *lessor     // immutable; nil unless other processes can import it
@@ -126,7 +127,7 @@ func newPool(d *Device, kind MemoryKind, o PoolOptions, props *driver.CUmemPoolP
 	if err != nil {
 		return nil, err
 	}
-	mr := &DeviceMemoryResource{ctx: c, kind: kind, owned: true}
+	mr := &DeviceMemoryResource{ctx: c, kind: kind, owned: true, limit: o.MaxSize}
 	if o.Shareable {
 		if err := mr.share(props); err != nil {
 			return nil, err
@@ -136,6 +137,7 @@ func newPool(d *Device, kind MemoryKind, o PoolOptions, props *driver.CUmemPoolP
 		return api.CuMemPoolCreate(props)
 	})
 	if err != nil {
+		mr.closeLeases()
 		return nil, err
 	}
 	c.drv.live.pools.Add(1)
@@ -185,7 +187,6 @@ func (mr *DeviceMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error
 		return nil, err
 	}
 	defer leave()
-	const op = "cuMemAllocFromPoolAsync"
 	capturing, err := s.capturing()
 	if err != nil {
 		return nil, err
@@ -193,13 +194,29 @@ func (mr *DeviceMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error
 	if capturing {
 		// It would become an alloc node, whose memory belongs to the graph and
 		// not to this Buffer.
-		return nil, mr.ctx.fail(op, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocate before the capture begins")
+		return nil, mr.ctx.fail(allocFromPool, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocate before the capture begins")
 	}
 	p, r := mr.ctx.drv.api.CuMemAllocFromPoolAsync(size, mr.pool, s.h)
 	if r != driver.CUDA_SUCCESS {
-		return nil, mr.ctx.failAlloc(op, r, size)
+		return nil, mr.Failure(int32(r), size)
 	}
 	return mr.adopt(uint64(p), size, s)
+}
+
+const allocFromPool = "cuMemAllocFromPoolAsync"
+
+// Failure returns the error for an allocation from the pool that the caller has
+// tried, of size bytes. If the pool's size is limited, that may be why there is not
+// enough: so it says the limit, and how much is used.
+func (mr *DeviceMemoryResource) Failure(result int32, size uint64) error {
+	why := ""
+	if mr.limit > 0 && Result(result) == ErrorOutOfMemory {
+		why = fmt.Sprintf("; the pool is limited to %d bytes", mr.limit)
+		if used, err := mr.attribute(driver.CU_MEMPOOL_ATTR_USED_MEM_CURRENT); err == nil {
+			why += fmt.Sprintf(", of which %d are used", used)
+		}
+	}
+	return mr.ctx.failAllocOf(mr.kind, allocFromPool, driver.CUresult(result), size, why)
 }
 
 // AllocateNode is Allocate on a stream that is capturing: it adds a node to the
@@ -218,7 +235,7 @@ func (mr *DeviceMemoryResource) AllocateNode(size uint64, s *Stream) (ptr uint64
 	defer leave()
 	p, r := mr.ctx.drv.api.CuMemAllocFromPoolAsync(size, mr.pool, s.h)
 	if r != driver.CUDA_SUCCESS {
-		return 0, mr.ctx.failAlloc("cuMemAllocFromPoolAsync", r, size)
+		return 0, mr.Failure(int32(r), size)
 	}
 	return uint64(p), nil
 }

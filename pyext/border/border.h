@@ -305,6 +305,8 @@ PyObject *cudago_record_sites(PyObject *module, PyObject *on);
 PyObject *cudago_set_checks(PyObject *module, PyObject *names);
 PyObject *cudago_set_package(PyObject *module, PyObject *names);
 PyObject *cudago_calling_site(PyObject *module, PyObject *unused);
+PyObject *cudago_objects_of(PyObject *module, PyObject *args);
+PyObject *cudago_call_aside(PyObject *module, PyObject *args);
 PyObject *cudago_take_reports(PyObject *module, PyObject *unused);
 PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused);
 PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate);

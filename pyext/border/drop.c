@@ -49,6 +49,17 @@ void cudago_keep_exception(void (*run)(void *), void *with) {
     if (pending) PyErr_Restore(type, value, trace);
 }
 
+/* _call_aside(function, argument): calls it, and tells what it raises as Python tells of exceptions in __del__. */
+PyObject *cudago_call_aside(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *function, *argument;
+    if (!PyArg_ParseTuple(args, "OO", &function, &argument)) return NULL;
+    PyObject *result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    if (!result) PyErr_WriteUnraisable(function);
+    Py_XDECREF(result);
+    Py_RETURN_NONE;
+}
+
 static void decref(void *capsule) { Py_XDECREF((PyObject *)capsule); }
 void cudago_drop_capsule(PyObject *capsule) { cudago_keep_exception(decref, capsule); }
 

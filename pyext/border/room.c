@@ -15,6 +15,8 @@ static PyMethodDef functions[] = {
     {"_set_package", cudago_set_package, METH_VARARGS, NULL},
     {"_site", cudago_calling_site, METH_NOARGS, NULL},
     {"_record_sites", cudago_record_sites, METH_O, NULL},
+    {"_objects_of", cudago_objects_of, METH_VARARGS, NULL},
+    {"_call_aside", cudago_call_aside, METH_VARARGS, NULL},
     {"_take_reports", cudago_take_reports, METH_NOARGS, NULL},
     {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
     {"_fail_at_random", cudago_fail_at_random, METH_O, NULL},

@@ -408,6 +408,8 @@
     "------\n" \
     "ValueError\n" \
     "    If the stream is of another device, which has no access to the memory.\n" \
+    "BufferError\n" \
+    "    If it is host memory that the driver does not know: fill the array itself.\n" \
     "\n" \
     "See Also\n" \
     "--------\n" \

@@ -35,7 +35,8 @@ PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_
         cudago_status st = {0};
         uint64_t node = cudagoGraphAlloc(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, device, (uint32_t)peers, &st);
         PyObject *r = cudago_node_added(node, &st);
-        if (r || attempt || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
+        if (r || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
+        if (attempt) return cudago_explain_memory(size), NULL;
         PyErr_Clear();
         Py_BEGIN_ALLOW_THREADS /* memory that was released before may still have to be given back: see AfterReleases */
         cudagoReaperFlush(CUDAGO_PATIENCE_MS);

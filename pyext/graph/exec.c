@@ -174,6 +174,7 @@ static int refuse_moved(ExecObject *self) {
 static inline int launch(ExecObject *self, StreamObject *stream) {
     if (CUDAGO_WATCH("launching", "(O)", self)) return -1;
     int r = through_gate(self, stream, launch_now);
+    if (r < 0) cudago_explain_memory(0); /* the first launch allocates what nodes do */
     return r == MOVED ? refuse_moved(self) : r;
 }
 

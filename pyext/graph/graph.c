@@ -131,8 +131,10 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     if (!e) return NULL;
     e->device = self->device;
     e->flags = f;
-    if (cudago_graph_ready(self) || instantiate_now(self, e, f) || CUDAGO_WATCH("instantiated", "(OO)", self, e)) Py_CLEAR(e);
-    return (PyObject *)e;
+    if (!cudago_graph_ready(self) && !instantiate_now(self, e, f) && !CUDAGO_WATCH("instantiated", "(OO)", self, e)) return (PyObject *)e;
+    cudago_explain_memory(0);
+    Py_DECREF(e);
+    return NULL;
 }
 
 /* Where the slots are used, for slot.py: a dict without anything in it that the collector tracks, or None. */

@@ -44,11 +44,6 @@ int cudago_same_device(GraphObject *self, OperandObject *o, const char *what) {
 
 int cudago_fills(OperandObject *o, uint32_t width) {
     if (!o->nbytes) return PyErr_SetString(PyExc_ValueError, "dst has 0 bytes: a node needs at least one"), -1;
-    if (o->pageable && !cudago_host_known(o->address)) {
-        PyErr_SetString(PyExc_ValueError, "dst is pageable host memory, which the driver does not fill: use memory of a PinnedMemoryResource, or "
-                                          "fill it in a callback");
-        return -1;
-    }
     return cudago_fill_fits(width, o->nbytes);
 }
 
@@ -171,8 +166,10 @@ PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     PyObject *r = NULL;
     if (dst && !cudago_same_device(self, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
-        !cudago_fills(dst, width) && !cudago_graph_ready(self))
+        !cudago_fills(dst, width) && !cudago_graph_ready(self)) {
         r = memset_now(self, &p, dst, value, width);
+        if (!r) cudago_fill_failed(cudago_may_be_lent(dst->cell), dst->address, "dst");
+    }
     Py_XDECREF(dst);
     return r;
 }

@@ -78,8 +78,10 @@ PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_s
     cudago_status st = {0};
     int ok = o && !cudago_same_device(self, o, "dst") && !cudago_fills(o, width) && !cudago_graph_ready(self);
     int r = ok ? memset_now(self, node, o, value, width, &st) : -1;
+    PyObject *none = done(r, &st);
+    if (ok && !none) cudago_fill_failed(cudago_may_be_lent(o->cell), o->address, "dst");
     Py_XDECREF(o);
-    return done(r, &st);
+    return none;
 }
 
 int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given *g) {

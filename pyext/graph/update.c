@@ -165,7 +165,8 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
     memset_update u;
     if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_fill_value(args[2], &u.value, &u.width)) return NULL;
     u.o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
-    int r = !u.o || cudago_fills(u.o, u.width) ? -1 : cudago_update_gate(self, memset_now, &u);
+    int ok = u.o && !cudago_fills(u.o, u.width), r = ok ? cudago_update_gate(self, memset_now, &u) : -1;
+    if (ok && r) cudago_fill_failed(cudago_may_be_lent(u.o->cell), u.o->address, "dst");
     Py_XDECREF(u.o);
     return done(r);
 }

@@ -246,6 +246,31 @@ QUIET int cudago_fill_fits(uint32_t width, uint64_t size) {
     return -1;
 }
 
+QUIET int cudago_may_be_lent(const cudago_cell *cell) {
+    return !cell || (cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_MANAGED);
+}
+
+static int is_invalid_value(PyObject *error) {
+    enum { INVALID_VALUE = 1 }; /* CUDA_ERROR_INVALID_VALUE */
+    PyObject *code = PyObject_GetAttrString(error, "code");
+    int is = code && PyLong_Check(code) && PyLong_AsLong(code) == INVALID_VALUE;
+    Py_XDECREF(code);
+    PyErr_Clear(); /* another exception than a CUDAError */
+    return is;
+}
+
+int cudago_fill_failed(int lent, uint64_t address, const char *what) {
+    PyObject *type, *value, *trace;
+    if (!lent) return -1;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (!value || !is_invalid_value(value) || cudago_host_known(address)) return PyErr_Restore(type, value, trace), -1;
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return PyErr_Format(PyExc_BufferError, "%s is pageable host memory: fill the array itself", what), -1;
+}
+
 /* With the GIL released: the call goes through Go. */
 static int fill_away(cudago_stream *s, const cudago_span *b, uint32_t value, uint32_t width) {
     cudago_status st = {0};
@@ -278,6 +303,8 @@ static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize
     cudago_span open;
     uint32_t value, width;
     if (cudago_buffer_now(self, &open) || cudago_writable(open.readonly, "the buffer")) return NULL;
+    int lent = cudago_may_be_lent(open.cell);
+    uint64_t at = open.ptr;
     if (cudago_fill_value(args[0], &value, &width)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[1], &keep);
@@ -290,8 +317,8 @@ static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize
         Py_XDECREF(mine);
     }
     Py_XDECREF(keep);
-    if (r) return NULL;
-    Py_RETURN_NONE;
+    if (!r) Py_RETURN_NONE;
+    return cudago_fill_failed(lent, at, "the buffer"), NULL;
 }
 
 PyMethodDef cudago_buffer_copies[] = {

@@ -304,6 +304,10 @@ int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream, int32_t *
 
 /* copy.c */
 int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width);        /* runs Python */
+/* After a fill has failed: of ordinary host memory, which other libraries lend, the driver has said no more than that an
+ * argument is invalid, and the exception becomes a BufferError. Returns -1. */
+int cudago_fill_failed(int lent, uint64_t address, const char *what);
+QUIET int cudago_may_be_lent(const cudago_cell *cell); /* NULL: the memory has none */
 QUIET int cudago_fill_fits(uint32_t width, uint64_t size);                     /* -1 with ValueError */
 
 /* box.c: rows of bytes that both sides have at pitches of their own. */

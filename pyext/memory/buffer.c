@@ -220,8 +220,10 @@ static QUIET int grow_now(BufferObject *self, uint64_t size) {
 static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     uint64_t size;
-    if (may_grow(self) || cudago_size(argument, &size) || grow_now(self, size)) return NULL;
-    Py_RETURN_NONE;
+    if (may_grow(self) || cudago_size(argument, &size)) return NULL;
+    if (!grow_now(self, size)) Py_RETURN_NONE;
+    cudago_explain_memory(0);
+    return NULL;
 }
 
 /* --- the buffer protocol: host memory only --------------------------------------------------------------------- */

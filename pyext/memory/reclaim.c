@@ -38,13 +38,13 @@ int cudago_reclaim(void) {
     return cudago_stall_wait() ? -1 : 1;
 }
 
-void cudago_explain_memory(void) {
+void cudago_explain_memory(uint64_t size) {
     if (!PyErr_ExceptionMatches(PyExc_MemoryError) || !may_reclaim()) return;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *summary = PyImport_ImportModule("cudago._memory.summary");
-    PyObject *done = summary && value ? PyObject_CallMethod(summary, "_explain", "O", value) : NULL;
+    PyObject *done = summary && value ? PyObject_CallMethod(summary, "_explain", "OK", value, (unsigned long long)size) : NULL;
     if (!done) PyErr_Clear(); /* the error without its explanation is better than another error */
     Py_XDECREF(done);
     Py_XDECREF(summary);

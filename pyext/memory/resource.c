@@ -91,7 +91,7 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
         if (r) {
             cudago_pool_cell_free(c);
             cudago_status st = {0};
-            cudagoAllocError(self->home, size, r, &st);
+            cudagoAllocError(self->id, size, r, &st);
             return cudago_raise(&st), NULL;
         }
     }
@@ -286,7 +286,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         cudago_cell *cell = allocate(self, size, stream);
         if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) {
             if (cudago_reclaim() > 0) cell = allocate(self, size, stream);
-            if (!cell) cudago_explain_memory();
+            if (!cell) cudago_explain_memory(size);
         }
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
         if (buffer) ((BufferObject *)buffer)->grows = virtual && size;

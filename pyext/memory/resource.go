@@ -11,9 +11,6 @@ package memory
 import "C"
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/pyext/border"
 )
@@ -154,17 +151,12 @@ func cudagoTrimPools() {
 }
 
 //export cudagoAllocError
-func cudagoAllocError(device C.int32_t, size C.uint64_t, code C.int32_t, st *C.cudago_status) {
+func cudagoAllocError(mr, size C.uint64_t, code C.int32_t, st *C.cudago_status) {
 	guard(st, func() error {
-		c, err := border.ContextOf(int(device))
+		p, err := poolOf(mr)
 		if err != nil {
 			return err
 		}
-		err = c.Failure("cuMemAllocFromPoolAsync", int32(code), fmt.Sprintf("%d bytes on device %d", uint64(size), int32(device)))
-		var call *cuda.Error
-		if errors.As(err, &call) {
-			call.Requested = uint64(size)
-		}
-		return err
+		return p.Failure(int32(code), uint64(size))
 	})
 }

@@ -42,6 +42,7 @@ class ForeignMemoryResource(MemoryResource):
         * any object with ``allocate(nbytes)`` or ``allocate(nbytes, stream)``. It returns an object
           that keeps the memory and has an attribute ``ptr`` or ``handle``; or an address, and then
           the allocator has ``deallocate(ptr, nbytes)`` or ``deallocate(ptr, nbytes, stream)`` too.
+          A parameter ``stream`` may be one that is given by name only.
     device : Device, optional
         Device that the allocator gives memory of; by default that of each stream.
 
@@ -168,11 +169,33 @@ def _same(stream: Stream) -> Stream:
     return stream
 
 
-def _takes_stream(function: Callable[..., Any]) -> bool:
+def _stream_parameter(function: Callable[..., Any] | None) -> inspect.Parameter | None:
     try:
-        return "stream" in inspect.signature(function).parameters
+        return inspect.signature(function).parameters.get("stream") if function else None
     except (TypeError, ValueError):  # of a function that does not say
-        return False
+        return None
+
+
+def _takes_stream(function: Callable[..., Any]) -> bool:
+    return _stream_parameter(function) is not None
+
+
+def _stream_last(function: Any) -> Any:
+    """Return a function that is given the stream last; the given one may take it by name only."""
+    parameter = _stream_parameter(function)
+    if parameter is None or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+        return function
+
+    def by_name(*args: Any) -> Any:
+        return function(*args[:-1], stream=args[-1])
+
+    return by_name
+
+
+def _is_address(given: object) -> bool:
+    """Whether this is a number, of whatever type, and not an object that keeps memory."""
+    keeps = hasattr(given, "ptr") or hasattr(given, "handle")
+    return isinstance(given, int) or (hasattr(type(given), "__index__") and not keeps)
 
 
 def _address(given: object) -> int:
@@ -224,18 +247,20 @@ class _Allocation:
 class _InOrder:
     """Allocators that allocate and free in the order of a stream, which they are given."""
 
-    __slots__ = ("allocator", "theirs")
+    __slots__ = ("allocate", "allocator", "deallocate", "theirs")
 
     def __init__(self, allocator: Any, theirs: Callable[[Stream], Any]) -> None:
         self.allocator, self.theirs = allocator, theirs
+        self.allocate = _stream_last(allocator.allocate)
+        self.deallocate = _stream_last(getattr(allocator, "deallocate", None))
 
     def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
-        allocator, theirs = self.allocator, self.theirs(stream)
-        given = allocator.allocate(nbytes, theirs)
-        if not isinstance(given, int):
+        theirs, deallocate = self.theirs(stream), self.deallocate
+        given = self.allocate(nbytes, theirs)
+        if not _is_address(given):
             return _address(given), given
-        _needs_deallocate(allocator)
-        return given, _Allocation(lambda: allocator.deallocate(given, nbytes, theirs))
+        _needs_deallocate(self.allocator)
+        return index(given), _Allocation(lambda: deallocate(given, nbytes, theirs))
 
 
 class _Anytime:
@@ -247,12 +272,12 @@ class _Anytime:
         self.allocator = allocator
 
     def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
-        given = self.allocator.allocate(nbytes)
-        if isinstance(given, int):
+        given: Any = self.allocator.allocate(nbytes)
+        if _is_address(given):
             _needs_deallocate(self.allocator)
             owner = _Owner()
             finalize(owner, self.allocator.deallocate, given, nbytes, stream=stream)
-            return given, owner
+            return index(given), owner
         address, owner = _address(given), _Owner()
         finalize(owner, _forget, given, stream=stream)
         return address, owner

@@ -11,7 +11,6 @@ Without it this module says what, but not where.
 
 from __future__ import annotations
 
-import gc
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -98,8 +97,9 @@ def leaks() -> tuple[Leak, ...]:
     Notes
     -----
     Collects garbage first, and waits up to 10 s, with the GIL released, for what device work may
-    still use. Looks at every object of the process, which takes some 0.1 s per million. Objects
-    that only a running function's variables hold are found, tensors excepted.
+    still use. Looks at every object of the process, which takes some 0.1 s per million,
+    with the GIL held. Objects that only a running function's variables hold are found, tensors
+    excepted.
 
     Examples
     --------
@@ -296,11 +296,7 @@ def _objects() -> Iterator[Any]:
     is asked.
     """
     yield from _core._all_buffers()
-    for holder in gc.get_objects():
-        # Not isinstance: it asks for __class__, which a proxy answers with other people's code.
-        if issubclass(type(holder), _CLOSABLE):
-            yield holder
-        yield from (held for held in gc.get_referents(holder) if type(held) is Tensor)
+    yield from _core._objects_of(_CLOSABLE, Tensor)
 
 
 def _where(of: object) -> tuple[str, ...]:

@@ -63,7 +63,8 @@ class OutOfMemoryError(CUDAError, MemoryError):
         The requested size in bytes; 0 if unknown.
     held : str
         What `memory_summary` returned then, which the message ends with. Empty during captures,
-        when the driver cannot be asked.
+        when the driver cannot be asked, and for what is no allocation of yours, such as a kernel's
+        code.
     """
 
     requested: int = 0

@@ -260,6 +260,43 @@ def test_what_is_left_is_released_at_exit(script, driver):
     assert run.stderr.index("cuGraphExecDestroy(") < stream
 
 
+@pytest.mark.parametrize("loaded", [False, True])
+def test_what_is_called_after_the_end_is_closed(loaded, script, driver):
+    """Also what would have to be imported, which is no longer possible."""
+    run = script(
+        START
+        + script.dedent(f"""
+        import builtins
+        pool = cu.DeviceMemoryResource(d, pool=cu.PoolOptions())
+        if {loaded}:
+            cu.memory_summary(), cu.copy_batch, pool.options, pool.statistics
+
+        class Late:
+            def __init__(self):
+                self.cu, self.s, self.b, self.pool, self.write = cu, s, buffer, pool, os.write
+
+            def __del__(self):
+                calls = (
+                    lambda: self.cu.memory_summary(),
+                    lambda: self.cu.copy_batch([(self.b, self.b)], stream=self.s),
+                    lambda: self.pool.options,
+                    lambda: self.pool.statistics,
+                    lambda: self.cu.who_retains(self.b),
+                )
+                for call in calls:
+                    try:
+                        call()
+                    except Exception as e:
+                        self.write(1, f"{{type(e).__name__}}: {{e}}\\n".encode())
+
+        builtins.late = Late()
+        """)
+    )
+    text = "ClosedError: cudago is closed: the interpreter is ending"
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines() == [text] * 5
+
+
 def test_only_the_interpreter(script):
     """Nothing was opened, so there is nothing to end."""
     run = script("import cudago\n")

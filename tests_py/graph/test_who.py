@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
+
 import pytest
 
 import cudago as cu
@@ -163,3 +167,60 @@ def test_bodies_are_compared(device, a):
     with build(1, "while") as one, build(2, "while") as two, build(1, "if") as three:
         assert one.diff(two).lines == ("~ 'loop/fill': value 1 → 2",)
         assert one.diff(three).lines == ("~ 'loop': while of 1 → if of 1",)
+
+
+# --- other threads --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("look", ["who_retains", "leaks", "memory_summary"])
+def test_others_go_on_making_tuples(device, stream, look):
+    """The collector's list of all objects refers to tuples that other threads are about to make."""
+    buffer = device.allocate(64, stream=stream)
+    graph = cu.Graph(device)
+    graph.memset(buffer, 0)
+    calls = {
+        "who_retains": lambda: cu.who_retains(buffer),
+        "leaks": cu.debug.leaks,
+        "memory_summary": cu.memory_summary,
+    }
+    wrong, made, over = [], [], threading.Event()
+
+    def slowly():
+        for i in range(12):  # more than a tuple has room for at first
+            time.sleep(0)
+            yield i
+
+    def make():
+        while not over.is_set():
+            try:
+                made.append(len(tuple(slowly())))
+            except SystemError as e:
+                wrong.append(e)
+
+    makers = [threading.Thread(target=make) for _ in range(2)]
+    for maker in makers:
+        maker.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # threads take turns while there is a list of all objects
+    try:
+        while len(made) + len(wrong) < 50:
+            calls[look]()
+    finally:
+        sys.setswitchinterval(interval)
+        over.set()
+        for maker in makers:
+            maker.join()
+    assert wrong == []
+    assert set(made) == {12}
+    graph.close()
+
+
+def test_proxies_are_not_asked(device, a):
+    class Proxy:
+        @property
+        def __class__(self):
+            raise AssertionError("asked")
+
+    proxies = [Proxy()]
+    assert cu.who_retains(a) == ()
+    assert proxies

@@ -174,6 +174,27 @@ def test_a_folder_that_others_can_change_is_not_used(cache, stream):
     assert compile_cache.statistics().disk_entries == 1
 
 
+def test_the_folder_that_is_named_is_checked_too(cache, stream):
+    program = cu.Program(SOURCE, options=options(5))
+    program.compile()
+    cache.parent.chmod(0o777)
+    compile_cache.configure(directory=cache.parent)
+    with pytest.warns(cu.CUDAWarning, match=f"does not use {cache.parent}: others can write to it"):
+        assert result(program.compile(), stream) == 5
+    assert compile_cache.statistics().disk_hits == 0
+    cache.parent.chmod(0o700)
+
+
+def test_a_sound_entry_that_is_too_large_is_left(cache, stream):
+    program = cu.Program(SOURCE, options=options(5))
+    program.compile()
+    compile_cache.configure(directory=cache.parent, max_bytes=100)
+    before = compile_cache.statistics().damaged
+    assert result(program.compile(), stream) == 5  # a warning would be an error
+    assert compile_cache.statistics().damaged == before
+    assert len(list(cache.iterdir())) == 1
+
+
 def test_permissions(cache):
     cu.Program(SOURCE, options=options(5)).compile()
     assert cache.stat().st_mode & 0o777 == 0o700

@@ -56,6 +56,28 @@ class InOrder(Arena):
         self.give(address, nbytes, stream)
 
 
+class ByName(Arena):
+    """Takes the stream as a keyword, as our own resources do, and has addresses of NumPy."""
+
+    def allocate(self, nbytes, *, stream):
+        return np.int64(self.take(nbytes))
+
+    def deallocate(self, address, nbytes, *, stream):
+        self.give(address, nbytes, stream)
+
+
+class Between(Arena):
+    """Has a parameter before the stream."""
+
+    def allocate(self, nbytes, alignment=256, stream=None):
+        assert alignment == 256
+        return np.uint64(self.take(nbytes))
+
+    def deallocate(self, address, nbytes, alignment=256, stream=None):
+        assert alignment == 256
+        self.give(address, nbytes, stream)
+
+
 class Objects(Arena):
     """Gives objects that keep the memory."""
 
@@ -70,7 +92,7 @@ class Objects(Arena):
         return self.Memory(self, nbytes)
 
 
-@pytest.fixture(params=[Anytime, InOrder, Objects])
+@pytest.fixture(params=[Anytime, InOrder, ByName, Between, Objects])
 def arena(request, device, stream):
     made = request.param(device, stream)
     yield made

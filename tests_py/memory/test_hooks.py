@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 
 import pytest
@@ -258,3 +259,43 @@ def test_what_is_refused():
         cu.Allocation()
     with cu.memory_hooks():
         pass
+
+
+def test_what_on_free_raises_is_told_with_its_traceback(script, driver):
+    done = script("""
+        import cudago as cu
+        from cudago.testing import settle
+        device = cu.Device()
+        stream = device.create_stream()
+        told = []
+
+        def broken(allocation):
+            raise ValueError("boom")
+
+        others = cu.memory_hooks(on_free=lambda a: told.append(a.size))
+        with cu.memory_hooks(on_free=broken), others:
+            for size in (8, 16):
+                device.allocate(size, stream=stream).close()
+            settle()
+        print(told)
+        """)
+    assert (done.returncode, done.stdout) == (0, "[8, 16]\n")
+    assert done.stderr.count("Exception ignored in: <function broken") == 2
+    assert done.stderr.count("in broken") == 2
+    assert done.stderr.count("ValueError: boom") == 2
+
+
+def test_an_unraisable_hook_is_given_what_python_gives(device, stream, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+
+    def broken(allocation):
+        raise ValueError("boom")
+
+    with cu.memory_hooks(on_free=broken):
+        device.allocate(8, stream=stream).close()
+        settle()
+    (args,) = seen
+    assert (args.exc_type, args.object) == (ValueError, broken)
+    assert str(args.exc_value) == "boom"
+    assert args.exc_traceback.tb_frame.f_code is broken.__code__

@@ -7,6 +7,8 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+from contextlib import suppress
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -548,3 +550,80 @@ def test_a_file_is_no_pool(device, stream, tmp_path):
             cu.Buffer.from_ipc_descriptor(pool, b"", stream=stream)
         with pytest.raises(TypeError, match="DeviceMemoryResource"):
             cu.Buffer.from_ipc_descriptor(device, bad, stream=stream)
+
+
+def memory_files():
+    """Count the files in memory that this process has open."""
+    found = 0
+    for fd in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing itself
+            found += str(fd.readlink()).startswith("/memfd:")
+    return found
+
+
+@pytest.mark.parametrize("kind", ["device", "pinned"])
+@pytest.mark.parametrize("kept", [False, True], ids=["dropped", "closed"])
+def test_pools_that_end_leave_no_file_open(device, stream, kind, kept):
+    cu.testing.settle()
+    before, pools = memory_files(), []
+    for _ in range(3):
+        options = cu.PoolOptions(ipc_enabled=True)
+        pool = (
+            cu.DeviceMemoryResource(device, pool=options)
+            if kind == "device"
+            else cu.PinnedMemoryResource(pool=options)
+        )
+        buffer = pool.allocate(64, stream=stream)
+        assert buffer.ipc_descriptor.size == 64
+        buffer.close()
+        if kept:
+            pool.close()
+            pools.append(pool)
+    del pool, buffer
+    stream.sync()
+    cu.testing.settle()
+    assert memory_files() == before
+    assert all(pool.is_ipc_enabled for pool in pools)
+
+
+def test_a_handle_outlives_its_closed_pool(device):
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
+        handle = pool.get_allocation_handle()
+    os.fstat(handle.fileno())
+    with pytest.raises(cu.ClosedError, match="memory resource is closed"):
+        pool.get_allocation_handle()
+    handle.close()
+
+
+def test_received_memory_that_ends_leaves_no_file_open(two):
+    assert two(
+        """
+        def files():
+            names = []
+            for fd in os.listdir("/proc/self/fd"):
+                try:
+                    names.append(os.readlink(f"/proc/self/fd/{fd}"))
+                except FileNotFoundError:
+                    continue
+            return sum(name.startswith("/memfd:") for name in names)
+
+        def child(pipe):
+            before = files()
+            while buffer := pipe.recv():
+                buffer.close()
+                del buffer
+                settle()
+                pipe.send("closed")
+            pipe.send(files() - before)
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child)
+            for _ in range(4):
+                pipe.send(buffer)
+                pipe.recv()
+            pipe.send(None)
+            print(pipe.recv())
+            process.join()
+        """
+    ) == ["0"]

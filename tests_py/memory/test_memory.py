@@ -328,3 +328,25 @@ def test_a_pool_of_limited_size(device, stream):
         with pytest.raises(cu.OutOfMemoryError):
             pool.allocate(1 << 28, stream=stream)  # drivers round the size up, to 32 MiB
         pool.allocate(1 << 20, stream=stream).close()
+
+
+def test_pageable_memory_is_filled_by_whoever_has_it(device, stream, driver):
+    if driver == "nvidia" and device.properties.pageable_memory_access:
+        pytest.skip("the driver may fill all memory of the host")
+    lent = np.zeros(4, "i4")
+    buffer = cu.from_dlpack(lent).buffer
+    with pytest.raises(BufferError, match="the buffer is pageable host memory: fill the array"):
+        buffer.fill(0, stream=stream)
+    with cu.Graph(device) as graph:
+        for memory in (lent, buffer, buffer.ptr):
+            with pytest.raises(BufferError, match="dst is pageable host memory: fill the array"):
+                graph.memset(memory, 0)
+        node = graph.memset(device.allocate(16, stream=stream), 0)
+        with pytest.raises(BufferError, match="dst is pageable host memory: fill the array"):
+            node.update(dst=lent, value=0)
+        step = graph.instantiate()
+        with pytest.raises(BufferError, match="dst is pageable host memory: fill the array"):
+            step[node.name].update(dst=lent, value=0)
+        step.close()
+        with cu.pin(lent):
+            graph.memset(lent, 0)

@@ -12,6 +12,7 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import cudago as cu
@@ -56,6 +57,25 @@ def test_options_are_read_and_changed(device):
     with pytest.raises(cu.ClosedError):
         _ = pool.options
     assert cu.DeviceMemoryResource(device).options.max_size is None
+
+
+def test_options_of_a_wrong_type(device, pinned):
+    makers = {
+        "device": lambda pool: cu.DeviceMemoryResource(device, pool=pool),
+        "pinned": lambda pool: cu.PinnedMemoryResource(pool=pool),
+        "managed": lambda pool: cu.ManagedMemoryResource(device, pool=pool),
+    }
+    for make in makers.values():
+        with pytest.raises(TypeError, match="pool must be PoolOptions, not dict"):
+            make({})
+        with pytest.raises(TypeError, match="release_threshold must be an int or None, not str"):
+            make(cu.PoolOptions(release_threshold="x"))
+        with pytest.raises(TypeError, match="max_size must be an int or None, not float"):
+            make(cu.PoolOptions(max_size=1.5))
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(max_size=np.int64(1 << 24))) as pool:
+        assert pool.options.max_size == 1 << 24
+        with pytest.raises(TypeError, match="release_threshold must be an int or None, not str"):
+            pool.options = replace(pool.options, release_threshold="x")
 
 
 def test_high_water_marks_are_reset(device, stream):

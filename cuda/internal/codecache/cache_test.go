@@ -116,35 +116,74 @@ func TestEntryThatIsNoFile(t *testing.T) {
 	}
 }
 
+// Our own folder, and the one that users choose.
+var folders = map[string]func(dir string) string{
+	"ours":   func(dir string) string { return filepath.Join(dir, name) },
+	"theirs": func(dir string) string { return dir },
+}
+
 func TestFolderThatOthersCanChange(t *testing.T) {
+	for which, path := range folders {
+		t.Run(which, func(t *testing.T) {
+			dir := t.TempDir()
+			k := NewKey([]string{"a"})
+			open(t, dir).Put(k, &Entry{Kind: "ptx"})
+			require.NoError(t, os.Chmod(path(dir), 0o777))
+			c := open(t, dir)
+			e, warning := c.Get(k)
+			require.Nil(t, e)
+			require.Contains(t, warning, "does not use "+path(dir)+": others can write to it (mode -rwxrwxrwx)")
+			require.Contains(t, warning, "CUDAGO_CACHE_DIR")
+			e, warning = c.Get(k)
+			require.Nil(t, e)
+			require.Empty(t, warning, "told once")
+			require.Empty(t, c.Put(k, &Entry{Kind: "cubin"}))
+			require.Equal(t, "cubin", get(t, c, k).Kind, "memory remains")
+			require.EqualValues(t, 1, c.Stats().Failed)
+			require.ErrorContains(t, c.Clear(), "others can write to it")
+		})
+	}
+}
+
+func TestNothingIsMadeInAFolderThatOthersCanChange(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	require.Contains(t, open(t, dir).Put(NewKey(), &Entry{Kind: "ptx"}), "others can write to it")
+	require.NoDirExists(t, filepath.Join(dir, name))
+}
+
+// Processes may have different limits: an entry that is too large for one is sound.
+func TestEntryThatIsLargerThanTheLimit(t *testing.T) {
 	dir := t.TempDir()
 	k := NewKey([]string{"a"})
-	open(t, dir).Put(k, &Entry{Kind: "ptx"})
-	require.NoError(t, os.Chmod(filepath.Join(dir, name), 0o777))
-	c := open(t, dir)
-	e, warning := c.Get(k)
-	require.Nil(t, e)
-	require.Contains(t, warning, "others can write to it (mode -rwxrwxrwx)")
-	require.Contains(t, warning, "CUDAGO_CACHE_DIR")
-	e, warning = c.Get(k)
-	require.Nil(t, e)
-	require.Empty(t, warning, "told once")
-	require.Empty(t, c.Put(k, &Entry{Kind: "cubin"}))
-	require.Equal(t, "cubin", get(t, c, k).Kind, "memory remains")
-	require.EqualValues(t, 1, c.Stats().Failed)
+	e := &Entry{Kind: "ptx", Data: make([]byte, 1000)}
+	require.Empty(t, open(t, dir).Put(k, e))
+	small := &Cache{}
+	small.Configure(Config{Dir: dir, DiskLimit: 100})
+	found, warning := small.Get(k)
+	require.Nil(t, found)
+	require.Empty(t, warning)
+	require.Empty(t, small.Put(k, e))
+	require.Zero(t, small.Stats().Damaged)
+	require.EqualValues(t, 1, small.Stats().Misses)
+	require.Equal(t, e, get(t, open(t, dir), k))
 }
 
 func TestFolderOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a folder away")
 	}
-	dir := t.TempDir()
-	k := NewKey([]string{"a"})
-	open(t, dir).Put(k, &Entry{Kind: "ptx"})
-	require.NoError(t, os.Chown(filepath.Join(dir, name), 12345, -1))
-	e, warning := open(t, dir).Get(k)
-	require.Nil(t, e)
-	require.Contains(t, warning, "it belongs to user 12345, and this process to 0")
+	for which, path := range folders {
+		t.Run(which, func(t *testing.T) {
+			dir := t.TempDir()
+			k := NewKey([]string{"a"})
+			open(t, dir).Put(k, &Entry{Kind: "ptx"})
+			require.NoError(t, os.Chown(path(dir), 12345, -1))
+			e, warning := open(t, dir).Get(k)
+			require.Nil(t, e)
+			require.Contains(t, warning, "does not use "+path(dir)+": it belongs to user 12345, and this process to 0")
+		})
+	}
 }
 
 func TestFolderThatCannotBeMade(t *testing.T) {

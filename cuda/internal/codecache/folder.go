@@ -42,19 +42,36 @@ func (e *unsafeError) Error() string {
 	return fmt.Sprintf("the compile cache does not use %s: %s; CUDAGO_CACHE_DIR names another folder, CUDAGO_CACHE=memory none", e.path, e.why)
 }
 
-// open opens the folder. What is checked is the folder that was opened, which
-// nobody can exchange for another.
+// open opens our folder, in the one that users choose. What is checked are the
+// folders that were opened, which nobody can exchange for others.
 func (f *folder) open(create bool) (*os.Root, error) {
-	path := filepath.Join(f.path, name)
 	if create {
-		if err := os.MkdirAll(path, 0o700); err != nil {
+		if err := os.MkdirAll(f.path, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	root, err := os.OpenRoot(path)
+	outer, err := os.OpenRoot(f.path)
+	if err == nil {
+		outer, err = checked(outer, f.path)
+	}
 	if err != nil {
 		return nil, err
 	}
+	defer closing(outer)
+	if create {
+		if err := outer.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	root, err := outer.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return checked(root, filepath.Join(f.path, name))
+}
+
+// checked returns the folder at a path if it is safe, and else closes it.
+func checked(root *os.Root, path string) (*os.Root, error) {
 	info, err := root.Stat(".")
 	if err == nil {
 		err = safe(path, info)
@@ -82,7 +99,8 @@ func safe(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// read returns an entry, or fs.ErrNotExist, or errDamaged after removing it.
+// read returns an entry, or fs.ErrNotExist, or errDamaged after removing it. An
+// entry that is larger than all may be is one of a process with another limit.
 func (f *folder) read(k Key) (*Entry, error) {
 	root, err := f.open(false)
 	if err != nil {
@@ -93,8 +111,11 @@ func (f *folder) read(k Key) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > f.limit {
+	if !info.Mode().IsRegular() {
 		return nil, f.remove(root, k)
+	}
+	if info.Size() > f.limit {
+		return nil, fs.ErrNotExist
 	}
 	data, err := root.ReadFile(k.String())
 	if err != nil {

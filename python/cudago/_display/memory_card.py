@@ -33,12 +33,12 @@ def summary_card(summary: MemorySummary) -> str:
 
 def _bars(uses: tuple[Use, ...], width: int) -> Iterator[str]:
     """Yield a line for each: full is what is live, light is the rest of the most so far."""
-    scale = max((max(u.most, u.reserved_most or 0) for u in uses), default=0) or 1
+    scale = max((max(u.most or u.live, u.reserved_most or 0) for u in uses), default=0) or 1
     for use in uses:
-        full, most = (-(-n * _WIDTH // scale) for n in (use.live, use.most))
+        full, most = (-(-n * _WIDTH // scale) for n in (use.live, use.most or use.live))
         bar = "\u2588" * full + "\u2591" * (most - full)
         held = "" if use.reserved is None else f"  {size_text(use.reserved):>10} reserved"
-        live, peak = size_text(use.live), size_text(use.most)
+        live, peak = size_text(use.live), size_text(use.most or use.live)
         yield _LINE.format(use.name + use.number, width, bar, _WIDTH, live, peak, held)
 
 

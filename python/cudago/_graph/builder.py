@@ -134,6 +134,8 @@ class Builder(SignalNodes, Branching):
         ------
         ValueError
             If the tensor needs more than one launch of such a kernel.
+        BufferError
+            If it is host memory that the driver does not know: fill the array itself.
 
         References
         ----------

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from threading import local
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import _core
 from .allocation import Allocation
@@ -172,17 +170,8 @@ def _tell() -> None:
 
 
 def _call_aside(function: Callable[[Allocation], object], allocation: Allocation) -> None:
-    was = _thread.in_hook
+    was, _thread.in_hook = _thread.in_hook, True
     try:
-        _call(function, allocation)
-    except BaseException as e:  # as of __del__, but the others are still told
-        what: Any = SimpleNamespace(
-            exc_type=type(e),
-            exc_value=e,
-            exc_traceback=e.__traceback__,
-            err_msg="Exception ignored in a memory hook",
-            object=function,
-        )
-        sys.unraisablehook(what)
+        _core._call_aside(function, allocation)  # raises nothing: the others are still told
     finally:
         _thread.in_hook = was

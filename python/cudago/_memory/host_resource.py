@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["ManagedMemoryResource", "PinnedMemoryResource"]
 
 
-def _host_options(pool: object) -> PoolOptions:
-    from .pool import PoolOptions
-
-    if not isinstance(pool, PoolOptions):
-        raise TypeError(f"pool must be PoolOptions, not {type(pool).__name__}")
-    return pool
-
-
 class PinnedMemoryResource(Shareable, _Pooled):
     """Page-locked host memory, which devices access directly.
 
@@ -91,7 +83,7 @@ class PinnedMemoryResource(Shareable, _Pooled):
             return alone
         if numa is not None and not 0 <= index(numa) < 1 << 31:
             raise ValueError(f"numa must be the number of a node, got {numa}")
-        sizes = _sizes(_host_options(pool))
+        sizes = _sizes(pool)
         on = device_at() if device is None else device
         node = -1 if numa is None else index(numa)
         made = _core._resource_host_pool(cls, on, *sizes, False, node, pool.ipc_enabled)
@@ -193,7 +185,7 @@ class ManagedMemoryResource(_Pooled):
             alone = _core._resource_managed(cls, device)
             alone._has_no_pool()
             return alone
-        sizes = _sizes(_host_options(pool))
+        sizes = _sizes(pool)
         if pool.ipc_enabled:
             raise ValueError("ipc_enabled is for pools of device memory and of pinned memory")
         if sizes[1]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import count
+from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
@@ -109,18 +110,27 @@ _pools: WeakKeyDictionary[_Pooled, int] = WeakKeyDictionary()
 _numbers = count(1)
 
 
-def _check_sizes(options: PoolOptions) -> None:
-    for name in ("release_threshold", "max_size"):
-        value = getattr(options, name)
-        if value is not None and not 0 <= value <= _ALL:
-            raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
+def _size_of(options: PoolOptions, name: str) -> int | None:
+    value = getattr(options, name)
+    if value is None:
+        return None
+    try:
+        size = index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int or None, not {type(value).__name__}") from None
+    if not 0 <= size <= _ALL:
+        raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {size}")
+    return size
 
 
-def _sizes(options: PoolOptions) -> tuple[int, int]:
+def _sizes(options: PoolOptions, name: str = "pool") -> tuple[int, int]:
     """Return the release threshold and the maximum size as the native module takes them."""
-    _check_sizes(options)
-    keep = _ALL if options.release_threshold is None else options.release_threshold
-    return keep, options.max_size or 0
+    from .pool import PoolOptions
+
+    if not isinstance(options, PoolOptions):
+        raise TypeError(f"{name} must be PoolOptions, not {type(options).__name__}")
+    keep, most = _size_of(options, "release_threshold"), _size_of(options, "max_size")
+    return _ALL if keep is None else keep, most or 0
 
 
 def _set_reuse(resource: _Pooled, options: PoolOptions) -> None:
@@ -131,25 +141,27 @@ def _set_reuse(resource: _Pooled, options: PoolOptions) -> None:
 class _Pooled(MemoryResource):
     """What resources with a pool have."""
 
-    __slots__ = ("_handle", "_is_imported", "_max_size")
+    __slots__ = ("_handle", "_is_imported", "_is_shared", "_max_size")
     _max_size: int | None
-    _handle: IPCAllocationHandle | None  # of a pool that this process shares
+    _handle: IPCAllocationHandle | None  # of a pool that this process shares, until it is closed
     _is_imported: bool
+    _is_shared: bool
 
     def _has(self, pool: PoolOptions) -> None:
         """Hear of the options of its own pool, which was made now."""
         self._has_no_pool()
-        self._max_size = pool.max_size or None
+        self._max_size = _sizes(pool)[1] or None
         _set_reuse(self, pool)
         _pools[self] = next(_numbers)
         if pool.ipc_enabled:
             from .ipc import share
 
-            self._handle = share(self)
+            self._handle, self._is_shared = share(self), True
 
     def _has_no_pool(self) -> None:
         """Hear that it has no pool of its own."""
-        self._max_size, self._handle, self._is_imported = None, None, False
+        self._max_size, self._handle = None, None
+        self._is_imported, self._is_shared = False, False
 
     @property
     def options(self) -> PoolOptions:
@@ -158,33 +170,28 @@ class _Pooled(MemoryResource):
         Others may share the default pool, and then its options too. To change one option, set
         ``dataclasses.replace(resource.options, release_threshold=0)``.
         """
+        keep = self._stat(_THRESHOLD)  # raises first if all ends, when nothing can be imported
+        reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
         from .pool import PoolOptions
 
-        keep = self._stat(_THRESHOLD)
-        reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
         threshold = None if keep >= _ALL else keep
         return PoolOptions(
             release_threshold=threshold,
             max_size=self._max_size,
-            ipc_enabled=self._handle is not None,
+            ipc_enabled=self._is_shared,
             **reuse,
         )
 
     @options.setter
     def options(self, value: PoolOptions) -> None:
-        from .pool import PoolOptions
-
-        if not isinstance(value, PoolOptions):
-            raise TypeError(f"options must be PoolOptions, not {type(value).__name__}")
-        _check_sizes(value)
-        if (value.max_size or None) != self._max_size:
+        keep, most = _sizes(value, "options")
+        if (most or None) != self._max_size:
             raise ValueError(
                 f"the maximum size of a pool cannot change: it is {self._max_size}, got "
                 f"{value.max_size}"
             )
-        if value.ipc_enabled != (self._handle is not None):
+        if value.ipc_enabled != self._is_shared:
             raise ValueError("ipc_enabled cannot change: it is an option of a new pool")
-        keep = _ALL if value.release_threshold is None else value.release_threshold
         self._set_stat(_THRESHOLD, keep)
         _set_reuse(self, value)
 
@@ -209,9 +216,10 @@ class _Pooled(MemoryResource):
     @property
     def statistics(self) -> PoolStatistics:
         """Memory use of the pool, which others may share."""
+        numbers = [self._stat(i) for i in range(4)]
         from .pool import PoolStatistics
 
-        return PoolStatistics(*(self._stat(i) for i in range(4)))
+        return PoolStatistics(*numbers)
 
     def trim(self, keep: int = 0) -> None:
         """Return unused memory of the pool to the device.

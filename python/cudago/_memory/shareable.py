@@ -20,6 +20,22 @@ class Shareable:
     if TYPE_CHECKING:
         _handle: IPCAllocationHandle | None
         _is_imported: bool
+        _is_shared: bool
+
+    def close(self) -> None:
+        """Close the resource; its buffers stay valid. Closing twice is fine.
+
+        The file descriptors of its `IPCAllocationHandle` close too, unless you hold that.
+
+        References
+        ----------
+        ``cuMemPoolDestroy``
+        """
+        cast("Any", super()).close()
+        cast("Any", self)._handle = None  # a slot of the subclass
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
 
     @property
     def is_imported(self) -> bool:
@@ -29,7 +45,7 @@ class Shareable:
     @property
     def is_ipc_enabled(self) -> bool:
         """Whether other processes can import the pool from this one."""
-        return self._handle is not None
+        return self._is_shared
 
     def get_allocation_handle(self) -> IPCAllocationHandle:
         """Return what another process needs to import the pool.
@@ -48,9 +64,9 @@ class Shareable:
         ----------
         ``cuMemPoolExportToShareableHandle``
         """
-        if self._handle is None:
+        if not self._is_shared:
             whose = "by another process" if self._is_imported else "without ipc_enabled"
             raise ValueError(f"the pool cannot be shared: it was created {whose}")
-        if cast("Any", self).is_closed:
+        if self._handle is None or cast("Any", self).is_closed:
             raise ClosedError("memory resource is closed")
         return self._handle

@@ -103,7 +103,9 @@ func (c *context) end(call string) {
 	d.streams.removeIf(func(s *stream) bool { return s.ctx == c })
 	d.events.removeIf(func(e *event) bool { return e.ctx == c })
 	d.semaphores.removeIf(func(e *externalSemaphore) bool { return e.ctx == c })
-	d.externals.removeIf(func(m *externalMemory) bool { return m.ctx == c })
+	for _, m := range d.externals.removeIf(func(m *externalMemory) bool { return m.ctx == c }) {
+		m.file.letGo()
+	}
 	d.functions.removeIf(func(f *function) bool { return f.module.ctx == c })
 	for _, m := range d.modules.removeIf(func(m *module) bool { return m.ctx == c }) {
 		m.unload()

@@ -87,3 +87,19 @@ func TestExternalMemoryDoesNotCount(t *testing.T) {
 	ok(t, o.CuMemFree(p))
 	ok(t, o.CuDestroyExternalMemory(m))
 }
+
+func TestFileOfExternalMemoryIsClosedWithTheLastUse(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	before := openFiles(t)
+	fd, _ := exporter{t}.Memory(8192)
+	m, r := o.CuImportExternalMemory(&driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC{Type: 1, Fd: fd, Size: 8192})
+	ok(t, r)
+	p, r := o.CuExternalMemoryGetMappedBuffer(m, &driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC{Size: 4096})
+	ok(t, r)
+	_, r = o.CuExternalMemoryGetMappedBuffer(m, &driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC{Size: 8192, Offset: 4096})
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+	ok(t, o.CuDestroyExternalMemory(m))
+	require.Equal(t, before+1, openFiles(t), "a buffer is left")
+	ok(t, o.CuMemFree(p))
+	require.Equal(t, before, openFiles(t))
+}

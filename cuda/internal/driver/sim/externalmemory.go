@@ -13,10 +13,10 @@ import (
 )
 
 // externalMemory is a file in memory, which stands for memory of another API. The
-// file is closed when nothing refers to it any more.
+// handle and each buffer that is mapped hold the file.
 type externalMemory struct {
 	ctx  *context
-	file *os.File
+	file *heldFile
 	size uint64
 }
 
@@ -48,7 +48,7 @@ func (d *simulator) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HAN
 	if desc.Size > uint64(info.Size) {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	m := &externalMemory{ctx: c, file: os.NewFile(uintptr(desc.Fd), "external memory"), size: desc.Size}
+	m := &externalMemory{ctx: c, file: holdFile(os.NewFile(uintptr(desc.Fd), "external memory")), size: desc.Size}
 	return d.externals.add(m), driver.CUDA_SUCCESS
 }
 
@@ -67,8 +67,13 @@ func (d *simulator) CuExternalMemoryGetMappedBuffer(h driver.CUexternalMemory, d
 	if r := m.ctx.result(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	a := &allocation{kind: memDevice, external: m, offset: desc.Offset}
+	use := m.file.use()
+	if use == nil { // destroyed meanwhile
+		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	a := &allocation{kind: memDevice, external: use, offset: desc.Offset}
 	if r := d.allocate(c, desc.Size, a); r != driver.CUDA_SUCCESS {
+		use.end()
 		return 0, r
 	}
 	return driver.CUdeviceptr(a.base), driver.CUDA_SUCCESS
@@ -84,5 +89,6 @@ func (d *simulator) CuDestroyExternalMemory(h driver.CUexternalMemory) driver.CU
 	if m == nil {
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
+	m.file.letGo()
 	return m.ctx.result()
 }

@@ -211,3 +211,63 @@ func eventBlocks(t *testing.T) (blocks int64) {
 	}
 	return blocks
 }
+
+// openFiles counts this process's descriptors of files in memory that the simulated
+// driver needs for pools and external memory.
+func openFiles(t *testing.T) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, e := range entries {
+		name, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if err == nil && (strings.HasPrefix(name, "/memfd:cudago simulated memory pool") || strings.HasPrefix(name, "/memfd:test")) {
+			n++
+		}
+	}
+	return n
+}
+
+// The files are not left to Go's collector, which may not run for long.
+func TestFilesOfPoolsAreClosedWithTheLastUse(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	s, r := o.CuStreamCreateWithPriority(1, 0)
+	ok(t, r)
+	before := openFiles(t)
+	for _, kind := range []int32{1, 3} { // CU_MEM_LOCATION_TYPE_DEVICE, _HOST_NUMA
+		const posix = driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+		pool, r := o.CuMemPoolCreate(&driver.CUmemPoolProps{AllocType: 1, LocationType: kind, HandleTypes: int32(posix)})
+		ok(t, r)
+		fd, r := o.CuMemPoolExportToShareableHandle(pool, posix, 0)
+		ok(t, r)
+		imported, r := o.CuMemPoolImportFromShareableHandle(fd, posix, 0)
+		ok(t, r)
+		require.NoError(t, syscall.Close(int(fd)))
+		p, r := o.CuMemAllocFromPoolAsync(10000, pool, s)
+		ok(t, r)
+		data, r := o.CuMemPoolExportPointer(p)
+		ok(t, r)
+		q, r := o.CuMemPoolImportPointer(imported, &data)
+		ok(t, r)
+		require.Equal(t, before+2, openFiles(t), "one of each pool")
+		ok(t, o.CuMemFree(q))
+		ok(t, o.CuMemPoolDestroy(imported))
+		require.Equal(t, before+1, openFiles(t), "the imported pool's is closed")
+		ok(t, o.CuMemPoolDestroy(pool))
+		require.Equal(t, before+1, openFiles(t), "an allocation is left")
+		ok(t, o.CuMemFreeAsync(p, s))
+		ok(t, o.CuStreamSynchronize(s))
+		require.Equal(t, before, openFiles(t))
+	}
+}
+
+func TestFilesOfPoolsAreClosedByAReset(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	before := openFiles(t)
+	imported, p, data := shared(t, o, 0)
+	_, r := o.CuMemPoolImportPointer(imported, &data)
+	ok(t, r)
+	require.NotZero(t, p)
+	require.Equal(t, before+2, openFiles(t))
+	ok(t, o.CuDevicePrimaryCtxReset(0))
+	require.Equal(t, before, openFiles(t))
+}

@@ -29,8 +29,8 @@ const (
 
 // sharedPool is the file of a pool.
 type sharedPool struct {
-	file     *os.File // closed when nothing refers to it any more
-	id       uint64   // random, in the file's first page
+	file     *heldFile // by the pool and each of its allocations
+	id       uint64    // random, in the file's first page
 	kind     memoryKind
 	imported bool // from another process, which allocates
 	exported atomic.Bool
@@ -42,7 +42,8 @@ type sharedPool struct {
 // place is where an allocation is in its pool's file.
 type place struct {
 	pool   *sharedPool
-	offset int64 // of the page with its state
+	offset int64    // of the page with its state
+	use    *fileUse // of the pool's file; nil in what only asks where an allocation is
 }
 
 func newSharedPool(dev *device, kind memoryKind) (*sharedPool, error) {
@@ -50,9 +51,9 @@ func newSharedPool(dev *device, kind memoryKind) (*sharedPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &sharedPool{file: f, id: rand.Uint64(), kind: kind, next: sharedPage}
+	p := &sharedPool{file: holdFile(f), id: rand.Uint64(), kind: kind, next: sharedPage}
 	if err := p.write(0, sharedMagic, p.id, uint64(dev.ordinal), uint64(kind)); err != nil {
-		_ = f.Close()
+		p.file.letGo()
 		return nil, err
 	}
 	return p, nil
@@ -64,10 +65,10 @@ func openSharedPool(fd int32) (p *sharedPool, ordinal uint64, ok bool) {
 	if err != nil {
 		return nil, 0, false
 	}
-	p = &sharedPool{file: f, imported: true}
+	p = &sharedPool{file: holdFile(f), imported: true}
 	var head [4]uint64
 	if !p.read(0, head[:]) || head[0] != sharedMagic || head[3] > uint64(memPinned) {
-		_ = f.Close()
+		p.file.letGo()
 		return nil, 0, false
 	}
 	p.id, p.kind = head[1], memoryKind(head[3])
@@ -92,11 +93,20 @@ func (p *sharedPool) take(size uint64) (*place, error) {
 	defer p.mu.Unlock()
 	at := p.next
 	end := at + sharedPage + int64((size+sharedPage-1)/sharedPage*sharedPage)
-	if err := p.file.Truncate(end); err != nil {
+	use := p.file.use()
+	if use == nil {
+		return nil, os.ErrClosed
+	}
+	err := p.file.Truncate(end)
+	if err == nil {
+		p.next = end
+		err = p.write(at, sharedLive, size)
+	}
+	if err != nil {
+		use.end()
 		return nil, err
 	}
-	p.next = end
-	return &place{p, at}, p.write(at, sharedLive, size)
+	return &place{p, at, use}, nil
 }
 
 // is reports whether both are the same memory of the same process.
@@ -113,10 +123,11 @@ func (l *place) mapHost(size uint64) ([]byte, bool) {
 	return mem, err == nil
 }
 
-// end says that the memory was freed by the process that allocated it. Whoever
-// still maps it reads zeros.
+// end ends the use of the place. Memory of this process is then free: whoever still
+// maps it reads zeros.
 func (l *place) end(size uint64) {
-	if l.pool.imported {
+	defer l.use.end()
+	if l.pool.imported || l.use.over.Load() {
 		return
 	}
 	const punchHole, keepSize = 2, 1 // fallocate(2)
@@ -135,7 +146,7 @@ func (d *simulator) CuMemPoolExportToShareableHandle(h driver.CUmemoryPool, typ 
 	if p == nil || p.shared == nil || p.shared.imported || flags != 0 || typ != driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR {
 		return -1, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	fd, err := memfd.Duplicate(p.shared.file)
+	fd, err := memfd.Duplicate(p.shared.file.File)
 	if err != nil {
 		return -1, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
@@ -159,7 +170,7 @@ func (d *simulator) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUme
 	d.importMu.Lock()
 	defer d.importMu.Unlock()
 	if known := d.imports[shared.id]; known != nil {
-		_ = shared.file.Close()
+		shared.file.letGo()
 		known.returned++
 		return known.handle, driver.CUDA_SUCCESS
 	}
@@ -192,9 +203,23 @@ func (d *simulator) mayDestroyImported(p *sharedPool) (now bool, r driver.CUresu
 		if known.returned--; known.returned > 0 {
 			return false, driver.CUDA_SUCCESS
 		}
-		delete(d.imports, p.id)
+		delete(d.imports, p.id) // here, since the pool may be imported anew before it is destroyed
 	}
 	return true, driver.CUDA_SUCCESS
+}
+
+// forgetPool lets go of what a pool without a handle no longer needs: its file,
+// which its allocations may still need, and its place among the imports.
+func (d *simulator) forgetPool(p *pool) {
+	if p.shared == nil {
+		return
+	}
+	d.importMu.Lock()
+	if known := d.imports[p.shared.id]; known != nil && known.handle == p.handle {
+		delete(d.imports, p.shared.id)
+	}
+	d.importMu.Unlock()
+	p.shared.file.letGo()
 }
 
 // exportData is the data about an allocation: the pool's number, its place and
@@ -244,22 +269,27 @@ func (d *simulator) CuMemPoolImportPointer(h driver.CUmemoryPool, data *driver.C
 	}
 	d.importMu.Lock()
 	defer d.importMu.Unlock()
-	at := &place{p.shared, int64(offset)}
+	at := &place{pool: p.shared, offset: int64(offset)}
 	if a := d.space.imported(c, at); a != nil {
 		if p.kind != memPool {
 			return 0, driver.CUDA_ERROR_ALREADY_MAPPED
 		}
 		return driver.CUdeviceptr(a.base), driver.CUDA_SUCCESS
 	}
+	if at.use = p.shared.file.use(); at.use == nil { // destroyed meanwhile
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
 	if p.kind != memPool {
 		a, ok := d.hostPooled(c, size, p, at)
 		if !ok {
+			at.end(size)
 			return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
 		}
 		return d.addHostPooled(a)
 	}
 	a := &allocation{kind: memPool, pool: p, place: at}
 	if r := d.allocate(c, size, a); r != driver.CUDA_SUCCESS {
+		at.end(size)
 		return 0, r
 	}
 	return driver.CUdeviceptr(a.base), driver.CUDA_SUCCESS

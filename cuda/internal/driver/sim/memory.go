@@ -103,6 +103,7 @@ func (d *simulator) release(a *allocation, call string) {
 		if a.place != nil {
 			a.place.end(a.size)
 		}
+		a.closeFile()
 		if a.pool != nil && !a.isTheirs() {
 			a.pool.returned(a.size)
 		}
@@ -127,6 +128,16 @@ func (d *simulator) release(a *allocation, call string) {
 	}
 	if a.place != nil {
 		a.place.end(a.size)
+	}
+}
+
+// closeFile lets go of the file that memory of other processes or APIs is in.
+func (a *allocation) closeFile() {
+	if a.place != nil {
+		a.place.use.end()
+	}
+	if a.external != nil {
+		a.external.end()
 	}
 }
 

@@ -316,8 +316,9 @@ func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
 	p.mu.Unlock()
 	p.trim(0)
 	p.dev.poolsMu.Lock()
-	defer p.dev.poolsMu.Unlock()
 	p.dev.pools = slices.DeleteFunc(p.dev.pools, func(o *pool) bool { return o == p })
+	p.dev.poolsMu.Unlock()
+	d.forgetPool(p)
 	return driver.CUDA_SUCCESS
 }
 

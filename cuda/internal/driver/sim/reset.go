@@ -113,7 +113,9 @@ func (v *virtualSpace) forget(dev *device) {
 // default pool.
 func (dev *device) renewPools() {
 	own := dev.defaultPool
-	dev.sim.pools.removeIf(func(p *pool) bool { return p.dev == dev && p != own })
+	for _, p := range dev.sim.pools.removeIf(func(p *pool) bool { return p.dev == dev && p != own }) {
+		dev.sim.forgetPool(p)
+	}
 	dev.poolsMu.Lock()
 	defer dev.poolsMu.Unlock()
 	for _, p := range dev.pools {

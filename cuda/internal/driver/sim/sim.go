@@ -147,10 +147,21 @@ func (d *simulator) Close() error {
 		dev.vm.Close()
 	}
 	d.space.close()
+	d.closeFiles()
 	d.virtual.close()
 	d.eventFile.close()
 	d.initialized.Store(false)
 	return nil
+}
+
+// closeFiles lets go of the files that handles hold.
+func (d *simulator) closeFiles() {
+	for _, p := range d.pools.removeIf(func(p *pool) bool { return p.shared != nil }) {
+		d.forgetPool(p)
+	}
+	for _, m := range d.externals.removeIf(func(*externalMemory) bool { return true }) {
+		m.file.letGo()
+	}
 }
 
 // lockedWriter lets kernels of several streams print whole messages.

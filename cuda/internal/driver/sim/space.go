@@ -43,8 +43,8 @@ type allocation struct {
 	access     *memory.Permission // memGraph
 	mapping    []byte             // memPinned, memManaged
 	advised    *advised           // memManaged
-	external   *externalMemory    // memDevice, of another API
-	offset     uint64             // in external
+	external   *fileUse           // memDevice, of another API
+	offset     uint64             // in the file of external
 
 	// freed says that the owner freed it, though work that uses it may still be
 	// queued; gone says that the memory no longer exists.
@@ -183,7 +183,7 @@ func (s *space) ofContext(c *context) []*allocation {
 	return list
 }
 
-// close unmaps the host memory that was not freed.
+// close unmaps the host memory that was not freed, and lets go of files.
 func (s *space) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,6 +191,7 @@ func (s *space) close() {
 		if a.mapping != nil {
 			unmap(a.mapping)
 		}
+		a.closeFile()
 	}
 	s.list = nil
 }
