@@ -256,6 +256,8 @@ int cudago_pack_some(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, 
 /* Writes an int or a float itself, as nearly all scalars are, if the parameter takes it. 0: it is none, or is refused;
  * nothing is raised. */
 QUIET int cudago_pack_number(const cudago_param *param, PyObject *arg, uint8_t *to);
+/* The bytes of a struct, to be released; its format has been checked. */
+int cudago_get_struct(PyObject *arg, Py_buffer *view, int index, PyObject *kernel);
 int cudago_pack_operands(cudago_packing *p); /* own.c: makes own; runs Python. -1 with an exception */
 PyObject *cudago_pack_recorded(cudago_packing *p, int index); /* then: what the record has of an argument, a new reference */
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */
