@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
-from .._ordinal import device_at
+from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
 from .elements import element_of_pointer
@@ -62,7 +62,8 @@ class Kernel(_core.Kernel):
     """A function that runs on a device.
 
     Obtained from `ObjectCode.get_kernel`; launched with `launch`, ``kernel[grid, block, stream]``
-    and `Graph.launch`. It keeps its code loaded, and runs on every device that the code supports.
+    and `Graph.launch`. It keeps its code loaded, even if that is closed, and runs on every device
+    that the code supports.
 
     Examples
     --------
@@ -82,9 +83,9 @@ class Kernel(_core.Kernel):
 
     @property
     def object_code(self) -> ObjectCode:
-        """The ObjectCode that contains the kernel, which keeps the code loaded."""
+        """The ObjectCode that contains the kernel; another one over the code if that was closed."""
         code = self._of()
-        if code is None:  # nobody had it any more: another one over the same code
+        if code is None or code.is_closed:  # or nobody had it any more
             code = ObjectCode(self._code, *self._made)
             code._source = self._source
             code._kernels[self.name] = self
@@ -210,6 +211,7 @@ class Kernel(_core.Kernel):
         """
         if kwargs:
             args = arranged(self, args, kwargs)
+        _core._drain()  # raises at exit, where the import would fail in another way
         from .._graph.bound import BoundLaunch
 
         return BoundLaunch(self, config, args)
@@ -243,9 +245,7 @@ class Kernel(_core.Kernel):
         >>> kernel.max_active_blocks(256) > 0
         True
         """
-        return int(
-            self._max_active_blocks(device_at() if device is None else device, block, shared_memory)
-        )
+        return int(self._max_active_blocks(device_or_first(device), block, shared_memory))
 
     def max_cluster_size(self, config: LaunchConfig, *, device: Device | None = None) -> int:
         """Return how many blocks a cluster of the kernel can have at most.
@@ -282,7 +282,7 @@ class Kernel(_core.Kernel):
         >>> if device.properties.cluster_launch:
         ...     largest = kernel.max_cluster_size(cudago.LaunchConfig(16, 64))
         """
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         return int(self._clusters(on, config, False))
 
     def max_active_clusters(self, config: LaunchConfig, *, device: Device | None = None) -> int:
@@ -321,7 +321,7 @@ class Kernel(_core.Kernel):
         >>> if device.properties.cluster_launch:
         ...     count = kernel.max_active_clusters(cudago.LaunchConfig(16, 64, cluster=2))
         """
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         return int(self._clusters(on, config, True))
 
     def info(self, *, device: Device | None = None) -> KernelInfo:
@@ -356,11 +356,11 @@ class Kernel(_core.Kernel):
         >>> kernel.info().max_threads
         1024
         """
+        on = device_or_first(device)
+        a = KernelAttributes(self, on)
+        local = a.local_size  # before the import, which fails in another way at exit
         from .info import KernelInfo, spilled
 
-        on = device_at() if device is None else device
-        a = KernelAttributes(self, on)
-        local = a.local_size
         return KernelInfo(
             name=self.name,
             device=on.ordinal,

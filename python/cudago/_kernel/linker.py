@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core
-from .._ordinal import device_at
+from .._ordinal import device_or_first
 from .object_code import ObjectCode
 from .option_checks import check, texts_of
 
@@ -217,14 +217,14 @@ class Linker:
         """
         if target not in (None, "ptx", "cubin"):
             raise ValueError(f"target must be 'ptx' or 'cubin', got {target!r}")
-        given = self._options
+        given, handles = self._options, [code._handle for code in self.codes]
         options = {
             "Name": given.name,
             "Arch": given.arch or "",
             "Options": given._flags(),
-            "Codes": [code._handle.id for code in self.codes],
+            "Codes": [handle.id for handle in handles],
         }
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         return ObjectCode(*_core._link(on, target or "", json.dumps(options)))
 
     def __repr__(self) -> str:
