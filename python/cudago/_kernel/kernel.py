@@ -11,7 +11,7 @@ from .. import _core
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
-from .elements import element_of_pointer
+from .elements import element_of
 from .named import arranged
 from .object_code import ObjectCode
 from .parameter_names import parameter_names
@@ -73,9 +73,10 @@ class Kernel(_core.Kernel):
     (u64, f32, u32)
     """
 
-    __slots__ = ("_code", "_made", "_names", "_of", "_source", "_types")
+    __slots__ = ("_code", "_described", "_made", "_names", "_of", "_source", "_types")
     _code: _core.Handle
     _of: Callable[[], ObjectCode | None]  # a weak reference: the code refers to its kernels
+    _described: tuple[str, ...]  # names of the parameters by the PTX's debug information
     _made: tuple[str, str]  # kind and log of the code
     _source: tuple[str, str] | None  # as ObjectCode's; None: the code may be PTX
     _names: tuple[str, ...]  # once asked for
@@ -106,7 +107,8 @@ class Kernel(_core.Kernel):
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters, or an empty tuple if they are not known.
 
-        They come from the C++ source that was compiled, or from PTX that was written with names.
+        They come from the C++ source that was compiled, from PTX that was written with names, or
+        from the debug information of PTX.
         """
         try:
             return self._names
@@ -114,7 +116,8 @@ class Kernel(_core.Kernel):
             pass
         kind, text = self._source or ("ptx", self._ptx())
         name = self._fact("plain" if kind == "c++" else "symbol")
-        self._names = parameter_names(kind, text, name, len(self._parameters()))
+        named = parameter_names(kind, text, name, len(self._parameters()))
+        self._names = named or self._described
         # As keyword arguments of an update these two mean something else.
         self._set_names(tuple(None if n in ("config", "kernel") else n for n in self._names))
         return self._names
@@ -123,11 +126,14 @@ class Kernel(_core.Kernel):
     def parameter_types(self) -> tuple[str, ...]:
         """Types of the parameters in C++, such as ``"const float*"``; empty if they are not known.
 
-        They come from the C++ source that was compiled. Where one is a pointer to numbers, a tensor
-        or another library's array that is passed for it must have elements of that type, whatever
-        the sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
-        anything for a pointer to bytes, vectors, other structs and template parameters. Set it to
-        types for code without source, or to an empty tuple so that nothing is checked.
+        They come from the C++ source that was compiled, or from the debug information of PTX, where
+        a ``typedef`` is replaced by what it means. Where one is a pointer to numbers, a tensor or
+        another library's array that is passed for it must have elements of that type, whatever the
+        sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
+        anything for a pointer to bytes, vectors, other structs and template parameters. Where one
+        is an integer or a bool, what is passed for it must be in its range. Set it to types for
+        code that has neither, as `ObjectCode.get_kernel` does for ``strict_types``, or to an empty
+        tuple so that nothing is checked.
         """
         return self._types
 
@@ -144,7 +150,7 @@ class Kernel(_core.Kernel):
 
     def _know(self, types: tuple[str, ...], source: str) -> None:
         """Check arguments for these types, as names of `source`."""
-        elements = bytes(element_of_pointer(t, source) for t in types)
+        elements = bytes(element_of(t, source) for t in types)
         self._set_elements(elements if any(elements) else b"")
         self._types = types
 

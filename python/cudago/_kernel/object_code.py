@@ -15,6 +15,7 @@ from ..errors import ClosedError, KernelNotFoundError
 from .parameter_names import parameter_types
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from .._memory.buffer import Buffer
@@ -237,7 +238,13 @@ class ObjectCode:
         text = bytes(_core._code_data(handle.id, "kernels", device_at())).decode()
         return tuple(text.split("\n")) if text else ()
 
-    def get_kernel(self, name: str, *, device: Device | None = None) -> Kernel:
+    def get_kernel(
+        self,
+        name: str,
+        *,
+        device: Device | None = None,
+        strict_types: Sequence[str] | None = None,
+    ) -> Kernel:
         """Return a kernel.
 
         Parameters
@@ -248,6 +255,10 @@ class ObjectCode:
             with; or its symbol.
         device : Device, optional
             Device to load the code on first; by default device 0. The kernel runs on others too.
+        strict_types : sequence of str, optional
+            Types of its parameters in C++, such as ``("const float*", "int")``: arguments are
+            checked for them, as `Kernel.parameter_types` says, which this sets. For code of which
+            neither source nor debug information tells them.
 
         Returns
         -------
@@ -264,6 +275,8 @@ class ObjectCode:
             If the code is PTX that the driver rejects.
         UnsupportedError
             If the kernel needs something that the simulated driver lacks.
+        ValueError
+            If `strict_types` has another number of types than the kernel has parameters.
         CUDAError
             If the code is for another architecture. Or in a host callback, if the code is not
             loaded yet: loading waits for the device, which waits for the callback.
@@ -300,6 +313,8 @@ class ObjectCode:
             self._kernels[name] = kernel
             if self._held is None:  # by another thread meanwhile
                 self._kernels.clear()
+        if strict_types is not None:
+            kernel.parameter_types = strict_types
         return kernel
 
     def _new_kernel(self, handle: Any, name: str, device: Device) -> Kernel:
@@ -313,11 +328,21 @@ class ObjectCode:
             raise
         kernel._code, kernel._source = handle, self._source
         kernel._of, kernel._made = ref(self), (self.kind, self.log)
-        source = self._source[1] if self._source and is_cpp else ""
-        plain = kernel._fact("plain")
-        types = parameter_types(source, plain, len(kernel._parameters())) if source else ()
-        kernel._know(types, source)
+        self._tell_types(kernel)
         return kernel
+
+    def _tell_types(self, kernel: Kernel) -> None:
+        """Let a kernel know its types: of debug information, which is exact, or of the source."""
+        described = kernel._fact("described").split("\n")
+        count = len(described) // 2
+        names, types = tuple(described[:count]), tuple(described[count:]) if count else ()
+        kernel._described = names if all(names) and len(set(names)) == count else ()
+        source = self._source[1] if self._source and self._source[0] == "c++" else ""
+        if types or not source:
+            kernel._know(types, "")
+            return
+        plain = kernel._fact("plain")
+        kernel._know(parameter_types(source, plain, len(kernel._parameters())), source)
 
     def get_global(self, name: str, *, device: Device | None = None) -> Buffer:
         """Return a ``__device__`` or ``__constant__`` variable, as a Buffer over its memory.
