@@ -164,7 +164,9 @@ def test_numbers_of_their_widths(graph, buffers, stream):
         char* y, char a, short b, int c, long long d, float e) {
         *y = a + b + c + d + e;
     }"""
-    graph.launch(CONFIG, cu.Program(source).compile()["kinds"], buffers[0], *[0] * 5)
+    kernel = cu.Program(source).compile()["kinds"]
+    kernel.parameter_types = ()
+    graph.launch(CONFIG, kernel, buffers[0], *[0] * 5)
     step = graph.instantiate()
     node = warm(step)
     for place, bits in ((1, 8), (2, 16), (3, 32), (4, 64)):
