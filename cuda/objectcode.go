@@ -40,6 +40,9 @@ type ObjectCode struct {
 	analyse sync.Once
 	stores  map[string][]bool // of PTX, as ptx.Stores says; by symbol
 
+	describe  sync.Once
+	described map[string][]ptx.DebugParam // of PTX; by symbol
+
 	mu     sync.Mutex
 	found  map[string]string    // guarded by mu; name to symbol, of names that were looked for
 	closed bool                 // guarded by mu
@@ -175,6 +178,17 @@ func (o *ObjectCode) entries() map[string][]ptx.Param {
 		}
 	})
 	return o.signatures
+}
+
+// DebugParams returns the names and types of the parameters of a kernel as the
+// debug information in the PTX has them; nil if it does not describe the kernel.
+// A name may be empty. The first call reads all debug information.
+func (o *ObjectCode) DebugParams(symbol string) (names, types []string) {
+	o.describe.Do(func() { o.described = ptx.DebugParams(o.PTX) })
+	for _, p := range o.described[symbol] {
+		names, types = append(names, p.Name), append(types, p.Type)
+	}
+	return names, types
 }
 
 // storesOf tells, for each parameter of the kernel, whether something may be

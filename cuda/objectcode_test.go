@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"os"
 	"sync"
 	"testing"
 
@@ -33,6 +34,18 @@ func TestSignatureFromPTX(t *testing.T) {
 	take, err := code.Kernel(c.dev, "take")
 	require.NoError(t, err)
 	require.Equal(t, "(b8[12], u8)", take.Signature().String())
+}
+
+func TestParametersFromDebugInformation(t *testing.T) {
+	text, err := os.ReadFile("../internal/ptx/testdata/debug/types.ptx")
+	require.NoError(t, err)
+	code, err := ObjectCodeFrom(PTX, text)
+	require.NoError(t, err)
+	names, types := code.DebugParams("structs")
+	require.Equal(t, []string{"p", "f"}, names)
+	require.Equal(t, []string{"struct Params", "struct float4"}, types)
+	names, types = code.DebugParams("none")
+	require.Empty(t, append(names, types...))
 }
 
 func TestSignatureFromTheDriver(t *testing.T) {

@@ -14,6 +14,7 @@
 //
 // Comments are dropped, DWARF sections are skipped, constant expressions are
 // folded, and a declaration of several names becomes several declarations.
+// [DebugParams] alone reads DWARF, for the types of parameters in the source.
 //
 // # Errors
 //

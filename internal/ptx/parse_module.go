@@ -108,9 +108,10 @@ func (p *parser) file(m *Module) {
 	}
 }
 
-// section skips .section name { ... }: DWARF, of use to a debugger only.
+// section skips .section name { ... }, or reads it for [DebugParams]: DWARF.
 func (p *parser) section() {
 	p.advance()
+	name := strings.TrimPrefix(p.tok.text, ".")
 	switch p.tok.kind {
 	case tokenDot, tokenIdent, tokenString:
 		p.advance()
@@ -123,6 +124,10 @@ func (p *parser) section() {
 	}
 	if p.tok.kind != '{' {
 		p.fail("expected \"{\", found %s", p.found())
+	}
+	if p.debug != nil {
+		p.debug.read(p, name)
+		return
 	}
 	p.lex.skipBody(p.tok.at)
 	p.advance()

@@ -47,6 +47,8 @@ type parser struct {
 	modifiers    []string
 	// skipBodies leaves Body of functions empty.
 	skipBodies bool
+	// debug takes the sections of a module, which are skipped if it is nil.
+	debug *debugSections
 	// scratch is a stack of operands whose number is not known yet.
 	scratch []Operand
 }

@@ -75,7 +75,8 @@ PyObject *cudago_code_from(PyObject *module, PyObject *args) {
     return cudago_handle_new(id);
 }
 
-/* _code_data(id, what, device): "ptx" (str), "data" (bytes), "kernels" (lines, on a device), "log", "symbol NAME", "plain NAME" */
+/* _code_data(id, what, device): "ptx" (str), "data" (bytes), "kernels" (lines, on a device), "log", "symbol NAME", "plain NAME",
+ * "described NAME" (lines: first all names, then all types) */
 PyObject *cudago_code_data(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);

@@ -114,6 +114,9 @@ func codeData(code *cuda.ObjectCode, what string, ordinal int, callback bool) ([
 		return []byte(code.Symbol(name)), nil
 	case "plain":
 		return []byte(cuda.PlainName(code.Symbol(name))), nil
+	case "described":
+		names, types := code.DebugParams(code.Symbol(name))
+		return []byte(strings.Join(append(names, types...), "\n")), nil
 	}
 	return nil, fmt.Errorf("BUG: object code has no %q", word)
 }

@@ -6,9 +6,13 @@
 
 #include "_cgo_export.h"
 
-/* elements may be shorter than the parameters: then no more is known. */
+/* elements may be shorter than the parameters: then no more is known. From 128 on they are ranges. */
 static QUIET void tell_elements(cudago_kernel *k, const char *elements, Py_ssize_t n) {
-    for (int i = 0; i < k->n; i++) k->params[i].element = i < n ? (uint8_t)elements[i] : 0;
+    for (int i = 0; i < k->n; i++) {
+        uint8_t known = i < n ? (uint8_t)elements[i] : 0;
+        k->params[i].element = known < 128 ? known : 0;
+        k->params[i].range = known < 128 ? RANGE_ANY : known - 128;
+    }
 }
 
 /* A Kernel is loaded on a device when it is first needed there. */
@@ -183,7 +187,8 @@ static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* _set_elements(bytes): what the memory of each argument must hold, by cudago_element; 0 where anything will do. */
+/* _set_elements(bytes): what the memory of each argument must hold, by cudago_element; or 128 and cudago_range; 0 where anything
+ * will do. */
 static PyObject *kernel_set_elements(KernelObject *self, PyObject *elements) {
     CUDAGO_ENTER(NULL);
     char *text;

@@ -7,7 +7,7 @@
 /* A kernel's parameter, as the packer needs it. */
 typedef struct {
     uint8_t type; /* enum cudago_param */
-    uint8_t width;
+    uint8_t range;  /* enum cudago_range */
     uint8_t access; /* enum cudago_access */
     uint8_t element; /* what a pointer points to, as cudago_element says; 0: not known */
     uint32_t offset, size;
@@ -18,7 +18,13 @@ enum cudago_param { PARAM_INT = 1,
                     PARAM_BYTES,
                     PARAM_BITS };
 
-/* The type of an element in a byte: its kind, without the sign, and its width. _elements.py makes the same of C++. 0 for
+/* What an integer may be besides its size, as far as its type in C++ is known. PTX does not tell: NVRTC says .u32 for int. */
+enum cudago_range { RANGE_ANY, /* of both signs */
+                    RANGE_SIGNED,
+                    RANGE_UNSIGNED,
+                    RANGE_BOOL };
+
+/* The type of an element in a byte: its kind, without the sign, and its width. elements.py makes the same of C++. 0 for
  * bytes, which may hold anything; 255 for what no C++ type is known for, which is none of those. */
 static inline QUIET uint8_t cudago_element(DLDataType d) {
     uint8_t kind = d.code == kDLUInt ? kDLInt : d.code, width = 0;
@@ -60,7 +66,7 @@ typedef struct {
     uint64_t code; /* Go's handle of the object code */
     PyObject *name;
     PyObject *owner; /* the Handle of the ObjectCode */
-    PyObject *elements; /* bytes: params[].element, for each device; NULL: none is known */
+    PyObject *elements; /* bytes: params[].element or range, for each device; NULL: none is known */
     PyObject *names;    /* tuple: of the parameters, interned, as keyword arguments; NULL: nobody has asked for them */
     PyObject **by_name; /* what is in it, borrowed: updates look here, and a call for each costs more than all else */
     Py_ssize_t n_names;
@@ -277,6 +283,8 @@ int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject
 /* Writes an int or a float itself, as nearly all scalars are, if the parameter takes it. 0: it is none, or is refused;
  * nothing is raised. */
 QUIET int cudago_pack_number(const cudago_param *param, PyObject *arg, uint8_t *to);
+/* The bytes of a struct, to be released; its format has been checked. */
+int cudago_get_struct(PyObject *arg, Py_buffer *view, int index, PyObject *kernel);
 int cudago_pack_operands(cudago_packing *p); /* own.c: makes own; runs Python. -1 with an exception */
 PyObject *cudago_pack_recorded(cudago_packing *p, int index); /* then: what the record has of an argument, a new reference */
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */

@@ -26,10 +26,19 @@ static int does_not_fit(packing *pk, const cudago_param *p, const char *kind, Py
     Py_DECREF(text);
     return -1;
 }
-static int out_of_range(packing *pk, const cudago_param *p, PyObject *arg) { return does_not_fit(pk, p, "an integer", arg); }
+static int out_of_range(packing *pk, const cudago_param *p, PyObject *arg) {
+    static const char *const words[] = {"an integer", "a signed integer", "an unsigned integer", "a bool"};
+    return does_not_fit(pk, p, words[p->range], arg);
+}
 static int too_large(packing *pk, const cudago_param *p, PyObject *arg) { return does_not_fit(pk, p, "a float", arg); }
 
-/* PTX does not tell signed from unsigned (NVRTC says .u32 for int), so both ranges are accepted. */
+/* Of a number that has the parameter's size. */
+static inline QUIET int in_range(const cudago_param *p, int64_t v) {
+    if (p->range == RANGE_SIGNED) return p->size == 8 || v < (int64_t)1 << (8 * p->size - 1);
+    return v >= 0 && (p->range == RANGE_UNSIGNED || v <= 1);
+}
+
+/* Where the range is not known, that of both signs is accepted. */
 int cudago_pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(arg, &overflow);
@@ -37,13 +46,14 @@ int cudago_pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (overflow < 0) return out_of_range(pk, p, arg);
     uint64_t bits = (uint64_t)v;
     if (overflow > 0) {
-        if (p->size < 8) return out_of_range(pk, p, arg);
+        if (p->size < 8 || p->range == RANGE_SIGNED || p->range == RANGE_BOOL) return out_of_range(pk, p, arg);
         bits = PyLong_AsUnsignedLongLong(arg);
         if (bits == (uint64_t)-1 && PyErr_Occurred()) return out_of_range(pk, p, arg);
     } else if (p->size < 8) {
         int64_t span = INT64_C(1) << (8 * p->size);
         if (v >= span || v < -(span >> 1)) return out_of_range(pk, p, arg);
     }
+    if (p->range && !overflow && !in_range(p, v)) return out_of_range(pk, p, arg);
     if (p->size == 4) return memcpy(to, &bits, 4), 0;
     memcpy(to, &bits, p->size); /* little-endian, as CUDA's hosts are */
     return 0;
@@ -77,6 +87,7 @@ QUIET int cudago_pack_number(const cudago_param *p, PyObject *arg, uint8_t *to) 
         if (overflow) return 0;
         if (is_float) return put_double(p, (double)v, to);
         if (p->size < 8 && (v >= span || v < -(span >> 1))) return 0;
+        if (p->range && !in_range(p, v)) return 0;
         return memcpy(to, &v, p->size), 1;
     }
     return is_float && PyFloat_CheckExact(arg) && put_double(p, PyFloat_AsDouble(arg), to);

@@ -58,7 +58,8 @@ static PyObject *kept_at(packing *pk, int index) {
     return NULL;
 }
 
-/* What a value was converted to: another library's scalar may keep memory. Kernels do not tell signed from unsigned. */
+/* What a value was converted to: another library's scalar may keep memory. The sign is that of the parameter's type in C++, if
+ * that is known, so that it can be packed again. */
 static PyObject *converted(const cudago_param *p, const uint8_t *at) {
     int64_t bits = 0;
     double d = 0;
@@ -71,7 +72,7 @@ static PyObject *converted(const cudago_param *p, const uint8_t *at) {
     case PARAM_INT:
     case PARAM_UINT:
         memcpy(&bits, at, p->size);
-        if (p->type == PARAM_UINT) return PyLong_FromUnsignedLongLong((uint64_t)bits);
+        if (p->range ? p->range != RANGE_SIGNED : p->type == PARAM_UINT) return PyLong_FromUnsignedLongLong((uint64_t)bits);
         return PyLong_FromLongLong((int64_t)((uint64_t)bits << (64 - 8 * p->size)) >> (64 - 8 * p->size));
     }
     return PyBytes_FromStringAndSize((const char *)at, (Py_ssize_t)p->size);

@@ -28,7 +28,7 @@ int cudago_wrong_argument(packing *pk, const cudago_param *p, PyObject *arg) {
 static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     if (!PyObject_CheckBuffer(arg)) return cudago_wrong_argument(pk, p, arg);
     Py_buffer view;
-    if (PyObject_GetBuffer(arg, &view, PyBUF_C_CONTIGUOUS)) return -1;
+    if (cudago_get_struct(arg, &view, pk->index, pk->kernel->name)) return -1;
     Py_ssize_t n = view.len;
     if (n == (Py_ssize_t)p->size) memcpy(to, view.buf, p->size);
     PyBuffer_Release(&view);

@@ -24,6 +24,15 @@ def device_at(ordinal: int = 0) -> Device:
     return found if found is not None else _devices.setdefault(ordinal, _core._device_new(ordinal))
 
 
+def device_or_first(device: Device | None) -> Device:
+    """Return a device that was given; by default the first."""
+    if device is None:
+        return device_at()
+    if not isinstance(device, _core.Device):
+        raise TypeError(f"device must be a Device, not {type(device)}")
+    return device
+
+
 def devices_in_use() -> list[Device]:
     """Return the devices that this process has asked for."""
     return list(_devices.values())

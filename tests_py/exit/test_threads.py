@@ -73,6 +73,42 @@ def test_an_error_in_del_at_exit_is_shown(script, driver):
     assert run.stderr.endswith("ClosedError: " + ENDING)
 
 
+LATE_KERNEL = """
+import cudago as cu
+s = cu.Device().create_stream()
+SOURCE = "#include <cuda.h>\\nextern \\"C\\" __global__ void f(int n) {}"
+class Late:
+    def __init__(self):
+        self.kernel = cu.ObjectCode.from_ptx(PTX)["f"]
+        self.code, self.program = self.kernel.object_code, cu.Program(SOURCE)
+        self.config = cu.LaunchConfig(1, 1)
+    def __del__(self, print=print, Closed=cu.ClosedError):
+        kernel, code, config = self.kernel, self.code, self.config
+        for use in (
+            kernel.info,
+            lambda: kernel.bind(config, 1),
+            lambda: kernel[1, 1, s](1),
+            lambda: kernel.parameter_names,
+            self.program.compile,
+            lambda: code.save("nowhere/code"),
+            lambda: code["g"],
+        ):
+            try:
+                use()
+            except Closed as e:
+                print(e, flush=True)
+import builtins
+builtins.late = Late()
+"""
+
+
+def test_kernels_say_so_at_exit(script, driver):
+    ptx = ".version 7.0\n.target sm_75\n.address_size 64\n.entry f(.param .u32 n) { ret; }"
+    run = script(f"PTX = {ptx!r}\n" + LATE_KERNEL)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == 7 * ENDING
+
+
 def test_a_worker_that_imported_it_goes_on_after_the_main_thread(script, driver):
     run = script(
         """

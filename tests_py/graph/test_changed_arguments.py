@@ -164,7 +164,9 @@ def test_numbers_of_their_widths(graph, buffers, stream):
         char* y, char a, short b, int c, long long d, float e) {
         *y = a + b + c + d + e;
     }"""
-    graph.launch(CONFIG, cu.Program(source).compile()["kinds"], buffers[0], *[0] * 5)
+    kernel = cu.Program(source).compile()["kinds"]
+    kernel.parameter_types = ()
+    graph.launch(CONFIG, kernel, buffers[0], *[0] * 5)
     step = graph.instantiate()
     node = warm(step)
     for place, bits in ((1, 8), (2, 16), (3, 32), (4, 64)):
@@ -713,3 +715,24 @@ def test_a_refused_change_leaves_everything(script, driver):
     done = script(REFUSED, CUDAGO_SIM="faults=0")
     assert done.stderr == ""
     assert done.stdout == "[1, 0, 0, 0, 2, 0, 0, 0] [8] (1, 2)\n"
+
+
+def test_signs_are_kept(graph, code, buffers, stream):
+    """What is packed again is what was given, whichever library's number that was."""
+    source = """extern "C" __global__ void signs(long long* y, int a, unsigned b, signed char c, bool d) {
+        y[0] = a; y[1] = b; y[2] = c; y[3] = d;
+    }"""
+    kernel = cu.Program(source).compile()["signs"]
+    given = (np.int32(-1), np.uint32(0xFFFFFFFF), np.int8(-2), np.bool_(True))
+    graph.launch(CONFIG, kernel, buffers[0], *given)
+    step = graph.instantiate()
+    node = step.nodes[0]
+    for memory in (*buffers, *buffers):
+        node.update({0: memory})
+        node.update({1: np.int32(-3)})
+        step.launch(stream)
+        out = np.zeros(4, "i8")
+        memory[: out.nbytes].copy_to(out, stream=stream)
+        stream.sync()
+        assert out.tolist() == [-3, 0xFFFFFFFF, -2, 1]
+    assert [int(a) for a in node.params.args[1:]] == [-3, 0xFFFFFFFF, -2, 1]

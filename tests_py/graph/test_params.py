@@ -71,8 +71,8 @@ def test_values_are_those_that_were_given(graph, a, device):
     given = node.params.args
     assert given == (None, float(np.float32(0.1)), 0.1, pair.tobytes(), 200)
     graph.launch(CONFIG, kernel, *given)
-    small, large = graph.launch(CONFIG, kernel, a, 1, -2, bytes(8), -1), a.ptr + 4
-    assert small.params.args == (a, 1, -2, bytes(8), -1)
+    small, large = graph.launch(CONFIG, kernel, a, 1, -2, bytes(8), 255), a.ptr + 4
+    assert small.params.args == (a, 1, -2, bytes(8), 255)
     assert graph.launch(CONFIG, kernel, large, 1, 2, bytes(8), 1).params.args[0] is large
 
 

@@ -229,6 +229,7 @@ VALUES: dict[str, list[Value]] = {
     "for_elements.n": plain(N, np.int64(N)),
     "ObjectCode.__getitem__.name": plain("add", "total"),
     "get_kernel.name": plain("add"),
+    "get_kernel.strict_types": plain(("int*", "int", "int"), None),
     "get_global.name": plain("total"),
     "KernelAttributes.__getattr__.name": plain("max_threads_per_block"),
     "KernelAttributes.__setattr__.name": plain("max_dynamic_shared_size"),

@@ -74,20 +74,164 @@ def test_graphs_take_them_too(kernel, stream):
     assert out.numpy(stream=stream)[1] == 4
 
 
+INT64 = "an int64, from -9223372036854775808 to 9223372036854775807"
+
+
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"scale": "a"}, ValueError, "field 'scale' of Params must be a float32"),
-        ({"half": 1 << 16}, OverflowError, "field 'half' of Params must be a uint16"),
+        ({"scale": "1"}, TypeError, "field 'scale' of Params must be a float32, got '1'"),
+        ({"scale": 1e300}, OverflowError, "'scale' of Params must be a float32, within its range"),
+        ({"scale": 10**400}, OverflowError, "'scale' of Params must be a float32, within its rang"),
+        ({"scale": 1j}, TypeError, "'scale' of Params must be a float32, got 1j"),
+        ({"scale": np.ones(1)}, TypeError, "'scale' of Params must be a float32"),
+        ({"half": 1 << 16}, OverflowError, "must be a uint16, from 0 to 65535, got 65536"),
+        ({"half": -1}, OverflowError, "must be a uint16, from 0 to 65535, got -1"),
+        ({"half": np.array(1 << 16)}, OverflowError, "must be a uint16, from 0 to 65535"),
+        ({"half": 1.0}, TypeError, r"'half' of Params must be a uint16, .*, got 1.0 \(float\)"),
+        ({"half": np.array([1])}, TypeError, "'half' of Params must be a uint16"),
+        ({"half": ctypes.c_int(1 << 16)}, OverflowError, "'half' of Params must be a uint16"),
+        ({"big": "5"}, TypeError, f"'big' of Params must be {INT64}, got '5'"),
+        ({"big": None}, TypeError, f"'big' of Params must be {INT64}, got None"),
+        ({"big": 1 << 63}, OverflowError, f"'big' of Params must be {INT64}"),
+        ({"on": 7}, OverflowError, "'on' of Params must be a bool, got 7"),
+        ({"on": "x"}, TypeError, "'on' of Params must be a bool, got 'x'"),
         ({"range": 5}, TypeError, "field 'range' of Params must be a dataclass .* not int"),
         ({"range": GOOD}, TypeError, "field 'range' of Params must be a dataclass .* not Params"),
+        ({"range": Bounds}, TypeError, "field 'range' of Params must be a dataclass .* not type"),
+        ({"range": Bounds(0, 128)}, OverflowError, "field 'inclusive' of Bounds must be an int8"),
     ],
 )
 def test_values_that_do_not_fit(kernel, stream, change, error, match):
-    if np.__version__ < "2" and "half" in change:
-        pytest.skip("NumPy 1 takes the low bits")
     with pytest.raises(error, match=match):
         taken(kernel, stream, replace(GOOD, **change))
+
+
+def test_scalars_of_every_kind_are_values(kernel, stream):
+    values = {"half": ctypes.c_int(7), "on": np.True_, "scale": np.array(2), "big": np.uint8(9)}
+    assert taken(kernel, stream, replace(GOOD, **values)) == [1, 2, -2.25, 1, 7, 9]
+    infinite = replace(GOOD, scale=float("inf"), on=1)
+    assert taken(kernel, stream, infinite)[:2] == [1, float("inf")]
+
+
+ARRAYS = """
+struct Weights { short w[3]; char name[4]; };
+extern "C" __global__ void take(Weights p, double* out) {
+    for (int i = 0; i < 3; i++) out[i] = p.w[i];
+    out[3] = p.name[3];
+}
+"""
+
+
+@dataclass
+class Weights:
+    w: ctypes.c_int16 * 3
+    name: ctypes.c_char * 4
+
+
+@pytest.fixture(scope="module")
+def arrays(driver):
+    """Writes the elements of arrays in a struct."""
+    return cu.Program(ARRAYS).compile()["take"]
+
+
+@pytest.mark.parametrize(
+    "three",
+    [
+        (1, 2, 3),
+        [np.int8(1), 2, ctypes.c_long(3)],
+        np.arange(1, 4),
+        np.arange(1, 4, dtype="i1"),
+        np.arange(1, 4, dtype=">i2"),
+        (ctypes.c_int16 * 3)(1, 2, 3),
+        range(1, 4),
+    ],
+)
+def test_arrays_in_structs(arrays, stream, three):
+    assert taken(arrays, stream, Weights(three, b"abcd"))[:4] == [1, 2, 3, ord("d")]
+
+
+@pytest.mark.parametrize(
+    ("three", "name", "error", "match"),
+    [
+        (7, b"abcd", TypeError, r"'w' of Weights must be an array of 3 int16, got 7"),
+        ({1, 2, 3}, b"abcd", TypeError, r"'w' of Weights must be an array of 3 int16"),
+        ("123", b"abcd", TypeError, r"'w' of Weights must be an array of 3 int16, got '123'"),
+        ((1, 2), b"abcd", ValueError, r"'w' of Weights must be an array of 3 int16, got \(1, 2\)"),
+        (np.ones((3, 1)), b"abcd", ValueError, "'w' of Weights must be an array of 3 int16"),
+        ((1, 2, 3.0), b"abcd", TypeError, r"'w\[2\]' of Weights must be an int16, .* got 3.0"),
+        (np.ones(3), b"abcd", TypeError, r"'w\[0\]' of Weights must be an int16"),
+        ((1, 1 << 15, 3), b"abcd", OverflowError, r"'w\[1\]' of Weights must be an int16"),
+        ((1, 2, 3), b"a", ValueError, "'name' of Weights must be an array of 4 bytes"),
+        ((1, 2, 3), "abcd", TypeError, "'name' of Weights must be an array of 4 bytes"),
+    ],
+)
+def test_arrays_that_do_not_fit(arrays, stream, three, name, error, match):
+    with pytest.raises(error, match=match):
+        taken(arrays, stream, Weights(three, name))
+
+
+class CRange(ctypes.Structure):
+    """As Bounds."""
+
+    _fields_ = (("low", ctypes.c_double), ("inclusive", ctypes.c_int8))
+
+
+@dataclass
+class ParamsOfC:
+    on: bool
+    scale: np.float32
+    range: CRange
+    half: ctypes.c_uint16
+    big: np.int64
+
+
+def test_a_structure_in_a_dataclass(kernel, stream):
+    value = ParamsOfC(True, 0.5, CRange(-2.25, 1), 2, 3)
+    assert taken(kernel, stream, value) == [1, 0.5, -2.25, 1, 2, 3]
+    scalar = np.zeros((), np.dtype(CRange))[()]
+    assert taken(kernel, stream, replace(value, range=scalar))[2:4] == [0, 0]
+    with pytest.raises(TypeError, match="field 'range' of ParamsOfC must be"):
+        taken(kernel, stream, replace(value, range=np.zeros((), "i4,i4")[()]))
+
+
+class BigEndian(ctypes.BigEndianStructure):
+    """Of the size of Weights."""
+
+    _fields_ = (("w", ctypes.c_int16 * 3), ("name", ctypes.c_int32))
+
+
+@dataclass
+class Swapped:
+    x: ctypes.c_int32.__ctype_be__
+
+
+@dataclass
+class InnerSwapped:
+    inner: BigEndian
+
+
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        (np.zeros((), [("a", "i1"), ("x", ">i8")])[()], "field 'x' of it is big-endian"),
+        (np.zeros((), [("q", [("x", ">f4"), ("y", "f4")])]), "field 'x' of it is big-endian"),
+        (np.zeros((), [("x", "O")])[()], "field 'x' of it is a Python object"),
+        (np.zeros(5, ">i2"), "what was given is big-endian"),
+        (np.zeros(1, "O"), "what was given is a Python object"),
+        (BigEndian(), "field 'w' of it is big-endian"),
+        (Swapped(1), "field 'x' of Swapped is big-endian"),
+        (InnerSwapped(BigEndian()), "field 'inner.w' of InnerSwapped is big-endian"),
+    ],
+)
+def test_bytes_that_devices_read_otherwise(arrays, stream, value, match):
+    with pytest.raises(TypeError, match=match):
+        taken(arrays, stream, value)
+
+
+def test_names_of_fields_are_no_formats(arrays, stream):
+    value = np.zeros((), [("O", "i2"), (">", "i2", (2,)), ("!O", "i4")])[()]
+    assert taken(arrays, stream, value)[:4] == [0, 0, 0, 0]
 
 
 @dataclass

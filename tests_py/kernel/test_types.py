@@ -194,6 +194,121 @@ def test_types_can_be_told(code, stream):
     assert kernel.parameter_types == ()
 
 
+DESCRIBED = """
+typedef double real;
+namespace inner { template <class T> __global__ void scale(T* x, const T* y, int) {} }
+extern "C" __global__ void all(float* f, const real* d, unsigned u, bool b, size_t n) {}
+"""
+
+
+@pytest.fixture(scope="module")
+def described(driver):
+    """PTX with debug information, and nothing else."""
+    options = cu.ProgramOptions(debug=True, name_expressions=["inner::scale<double>"])
+    ptx = cu.Program(DESCRIBED, options=options).compile("ptx").ptx
+    with cu.ObjectCode.from_ptx(ptx) as code:
+        yield code
+    gc.collect()
+
+
+def test_debug_information_tells_types(described, stream):
+    kernel = described["all"]
+    assert kernel.parameter_types == (
+        *("float*", "const double*", "unsigned int", "bool", "unsigned long"),
+    )
+    assert kernel.parameter_names == ("f", "d", "u", "b", "n")
+    single, double = (cu.zeros(4, dtype, stream=stream) for dtype in ("f4", "f8"))
+    kernel[1, 1, stream](single, double, n=3, u=2, b=True)
+    for index, args in ((0, (double, double)), (1, (single, single))):
+        for way in ways(kernel, stream, *args, 2, True, 3).values():
+            with pytest.raises(TypeError, match=f"parameter {index} of kernel all points to"):
+                way()
+    for wrong in ((-1, True, 3), (2, 2, 3), (2, True, -1)):
+        with pytest.raises(OverflowError, match="does not fit"):
+            kernel[1, 1, stream](single, double, *wrong)
+    scale = described["inner::scale<double>"]
+    assert scale.parameter_types == ("double*", "const double*", "int")
+    assert scale.parameter_names == (), "one has no name"
+    with pytest.raises(TypeError, match=r"parameter 0 of kernel .* points to float64"):
+        scale[1, 1, stream](single, double, 1)
+    stream.sync()
+
+
+def test_malformed_debug_information_tells_nothing(described, stream):
+    cut = described.ptx.replace(".b32 .debug_abbrev", ".b32 .debug_abbrev+99", 1)
+    with cu.ObjectCode.from_ptx(cut) as code:
+        assert code["all"].parameter_types == ()
+        assert code["all"].parameter_names == ()
+
+
+def test_strict_types(code, stream):
+    with cu.ObjectCode.from_ptx(code.ptx) as bare:
+        kernel = bare.get_kernel("one", strict_types=["const float*", "int"])
+        assert kernel.parameter_types == ("const float*", "int")
+        single, double = (cu.zeros(4, dtype, stream=stream) for dtype in ("f4", "f8"))
+        kernel[1, 1, stream](single, 1)
+        with pytest.raises(TypeError, match="points to float32"):
+            kernel[1, 1, stream](double, 1)
+        assert bare.get_kernel("one") is kernel
+        assert kernel.parameter_types == ("const float*", "int"), "none are given"
+        for wrong, error in ((("int",), ValueError), ("float*", TypeError), ((1, 2), TypeError)):
+            with pytest.raises(error, match=r"parameter_types must|has 2 parameter"):
+                bare.get_kernel("one", strict_types=wrong)
+        assert kernel.parameter_types == ("const float*", "int")
+        assert bare.get_kernel("one", strict_types=()).parameter_types == ()
+        kernel[1, 1, stream](double, 1)
+        stream.sync()
+
+
+RANGES = [
+    ("int", "int", -(1 << 31), (1 << 31) - 1),
+    ("unsigned", "unsigned", 0, (1 << 32) - 1),
+    ("bool", "bool", 0, 1),
+    ("short", "short", -(1 << 15), (1 << 15) - 1),
+    ("signed char", "signed char", -128, 127),
+    ("unsigned char", "unsigned char", 0, 255),
+    ("const long long", "long long", -(1 << 63), (1 << 63) - 1),
+    ("size_t", "size_t", 0, (1 << 64) - 1),
+    ("char", "char", -128, 255),  # the host says which
+    ("number", "short", -(1 << 15), (1 << 16) - 1),  # another name: not known
+]
+
+
+@pytest.mark.parametrize(("ctype", "means", "low", "high"), RANGES)
+def test_integers_are_in_the_range_of_their_types(driver, stream, ctype, means, low, high):
+    source = (
+        f'typedef short number; extern "C" __global__ void f({ctype} v, {means}* o) {{ *o = v; }}'
+    )
+    kernel = cu.Program(source).compile()["f"]
+    dtype = "bool" if ctype == "bool" else f"{'u' if low == 0 else 'i'}{kernel.signature[0].size}"
+    out = cu.zeros(1, dtype, stream=stream)
+    for value in (low, high, 0, 1, np.int64(1), np.array(high)):
+        for way in ways(kernel, stream, value, out).values():
+            way()
+        got = int(out.item(stream=stream))
+        bits = 1 if ctype == "bool" else 8 * kernel.signature[0].size
+        assert (got - int(value)) % (1 << bits) == 0
+    for value in (low - 1, high + 1, 1 << 70):
+        for name, way in ways(kernel, stream, value, out).items():
+            with pytest.raises(OverflowError, match=f"parameter 0 of kernel f is .*, {value} does"):
+                way()
+            assert not stream.is_capturing, name
+    with kernel.bind(CONFIG, high, out) as bound:
+        with pytest.raises(OverflowError, match="does not fit"):
+            bound.update(v=high + 1)
+        bound.update(v=low)
+
+
+def test_ptx_alone_takes_both_signs(code, stream):
+    with cu.ObjectCode.from_ptx(code.ptx) as bare:
+        for value in (-1, (1 << 32) - 1):
+            bare["one"][1, 1, stream](None, value)
+        bare.get_kernel("one", strict_types=("float*", "int"))
+        with pytest.raises(OverflowError, match="is a signed integer of 32 bits, 4294967295 does"):
+            bare["one"][1, 1, stream](None, (1 << 32) - 1)
+    stream.sync()
+
+
 def test_updates_are_checked(code, stream):
     single, double = (cu.zeros(4, dtype, stream=stream) for dtype in ("f4", "f8"))
     with code["one"].bind(CONFIG, single, 1) as bound:

@@ -39,7 +39,7 @@ def written(kernel, dtype, value, stream):
 VALUES = [
     ("wide", "u8", ctypes.c_ulong(5), 5),
     ("wide", "u8", ctypes.c_uint8(200), 200),
-    ("wide", "u8", ctypes.c_longlong(-1), 2**64 - 1),
+    ("wide", "u8", ctypes.c_ulonglong(-1), 2**64 - 1),
     ("wide", "u8", ctypes.c_void_p(5), 5),
     ("wide", "u8", ctypes.c_void_p(None), 0),
     ("wide", "u8", ctypes.c_bool(True), 1),

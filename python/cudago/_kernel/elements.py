@@ -3,7 +3,7 @@
 """Types of elements, by their names in C++ and in array interfaces, as the border knows them.
 
 A byte: the kind in DLPack's numbers, without the sign of integers, and the width. 0 is not known,
-or bytes, which may hold anything.
+or bytes, which may hold anything. From 128 on it is what an integer itself may be.
 """
 
 from __future__ import annotations
@@ -36,14 +36,28 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\S")
 _OF_TYPESTR = {"i": _INT, "u": _INT, "f": _FLOAT, "c": _COMPLEX}
 
 
-def element_of_pointer(ctype: str, source: str) -> int:
-    """Return what a type such as ``const float*`` points to; 0 if that is not known.
+# Ranges of integers, and names of types that have them. What char is depends on the host.
+_SIGNED, _UNSIGNED, _BOOL = 129, 130, 131
+_RANGES = {
+    **dict.fromkeys(("bool", "_Bool"), _BOOL),
+    **dict.fromkeys((f"int{bits}_t" for bits in (8, 16, 32, 64)), _SIGNED),
+    **dict.fromkeys(("intptr_t", "ptrdiff_t"), _SIGNED),
+    **dict.fromkeys((f"uint{bits}_t" for bits in (8, 16, 32, 64)), _UNSIGNED),
+    **dict.fromkeys(("uintptr_t", "size_t", "uchar", "ushort", "uint", "ulong"), _UNSIGNED),
+}
+
+
+def element_of(ctype: str, source: str) -> int:
+    """Return what a type such as ``const float*`` points to, or a number may be; 0 if not known.
 
     `source` is where it is used, which may give names another meaning.
     """
     words = [
         w for w in _WORD.findall(re.sub(r"\b(?:cuda::)?std::", "", ctype)) if w not in _IGNORED
     ]
+    if "*" not in words:
+        known = _range(words)
+        return known if known and not any(_is_renamed(w, source) for w in words) else 0
     if words.count("*") != 1 or words[-1] != "*":
         return 0
     words.pop()
@@ -52,6 +66,14 @@ def element_of_pointer(ctype: str, source: str) -> int:
     else:
         named = _OF_CPP.get(words[0], 0) if len(words) == 1 else 0
     return named if named and not any(_is_renamed(w, source) for w in words) else 0
+
+
+def _range(words: list[str]) -> int:
+    if not words or not set(words) <= {*_INTEGER, "char"}:
+        return _RANGES.get(words[0], 0) if len(words) == 1 else 0
+    if "unsigned" in words:
+        return _UNSIGNED
+    return _SIGNED if "char" not in words or "signed" in words else 0
 
 
 def _integer(words: list[str]) -> int:

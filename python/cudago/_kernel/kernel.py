@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
-from .._ordinal import device_at
+from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
-from .elements import element_of_pointer
+from .elements import element_of
 from .named import arranged
 from .object_code import ObjectCode
 from .parameter_names import parameter_names
@@ -62,7 +62,8 @@ class Kernel(_core.Kernel):
     """A function that runs on a device.
 
     Obtained from `ObjectCode.get_kernel`; launched with `launch`, ``kernel[grid, block, stream]``
-    and `Graph.launch`. It keeps its code loaded, and runs on every device that the code supports.
+    and `Graph.launch`. It keeps its code loaded, even if that is closed, and runs on every device
+    that the code supports.
 
     Examples
     --------
@@ -72,9 +73,10 @@ class Kernel(_core.Kernel):
     (u64, f32, u32)
     """
 
-    __slots__ = ("_code", "_made", "_names", "_of", "_source", "_types")
+    __slots__ = ("_code", "_described", "_made", "_names", "_of", "_source", "_types")
     _code: _core.Handle
     _of: Callable[[], ObjectCode | None]  # a weak reference: the code refers to its kernels
+    _described: tuple[str, ...]  # names of the parameters by the PTX's debug information
     _made: tuple[str, str]  # kind and log of the code
     _source: tuple[str, str] | None  # as ObjectCode's; None: the code may be PTX
     _names: tuple[str, ...]  # once asked for
@@ -82,9 +84,9 @@ class Kernel(_core.Kernel):
 
     @property
     def object_code(self) -> ObjectCode:
-        """The ObjectCode that contains the kernel, which keeps the code loaded."""
+        """The ObjectCode that contains the kernel; another one over the code if that was closed."""
         code = self._of()
-        if code is None:  # nobody had it any more: another one over the same code
+        if code is None or code.is_closed:  # or nobody had it any more
             code = ObjectCode(self._code, *self._made)
             code._source = self._source
             code._kernels[self.name] = self
@@ -105,7 +107,8 @@ class Kernel(_core.Kernel):
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters, or an empty tuple if they are not known.
 
-        They come from the C++ source that was compiled, or from PTX that was written with names.
+        They come from the C++ source that was compiled, from PTX that was written with names, or
+        from the debug information of PTX.
         """
         try:
             return self._names
@@ -113,7 +116,8 @@ class Kernel(_core.Kernel):
             pass
         kind, text = self._source or ("ptx", self._ptx())
         name = self._fact("plain" if kind == "c++" else "symbol")
-        self._names = parameter_names(kind, text, name, len(self._parameters()))
+        named = parameter_names(kind, text, name, len(self._parameters()))
+        self._names = named or self._described
         # As keyword arguments of an update these two mean something else.
         self._set_names(tuple(None if n in ("config", "kernel") else n for n in self._names))
         return self._names
@@ -122,11 +126,14 @@ class Kernel(_core.Kernel):
     def parameter_types(self) -> tuple[str, ...]:
         """Types of the parameters in C++, such as ``"const float*"``; empty if they are not known.
 
-        They come from the C++ source that was compiled. Where one is a pointer to numbers, a tensor
-        or another library's array that is passed for it must have elements of that type, whatever
-        the sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
-        anything for a pointer to bytes, vectors, other structs and template parameters. Set it to
-        types for code without source, or to an empty tuple so that nothing is checked.
+        They come from the C++ source that was compiled, or from the debug information of PTX, where
+        a ``typedef`` is replaced by what it means. Where one is a pointer to numbers, a tensor or
+        another library's array that is passed for it must have elements of that type, whatever the
+        sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
+        anything for a pointer to bytes, vectors, other structs and template parameters. Where one
+        is an integer or a bool, what is passed for it must be in its range. Set it to types for
+        code that has neither, as `ObjectCode.get_kernel` does for ``strict_types``, or to an empty
+        tuple so that nothing is checked.
         """
         return self._types
 
@@ -143,7 +150,7 @@ class Kernel(_core.Kernel):
 
     def _know(self, types: tuple[str, ...], source: str) -> None:
         """Check arguments for these types, as names of `source`."""
-        elements = bytes(element_of_pointer(t, source) for t in types)
+        elements = bytes(element_of(t, source) for t in types)
         self._set_elements(elements if any(elements) else b"")
         self._types = types
 
@@ -210,6 +217,7 @@ class Kernel(_core.Kernel):
         """
         if kwargs:
             args = arranged(self, args, kwargs)
+        _core._drain()  # raises at exit, where the import would fail in another way
         from .._graph.bound import BoundLaunch
 
         return BoundLaunch(self, config, args)
@@ -243,9 +251,7 @@ class Kernel(_core.Kernel):
         >>> kernel.max_active_blocks(256) > 0
         True
         """
-        return int(
-            self._max_active_blocks(device_at() if device is None else device, block, shared_memory)
-        )
+        return int(self._max_active_blocks(device_or_first(device), block, shared_memory))
 
     def max_cluster_size(self, config: LaunchConfig, *, device: Device | None = None) -> int:
         """Return how many blocks a cluster of the kernel can have at most.
@@ -282,7 +288,7 @@ class Kernel(_core.Kernel):
         >>> if device.properties.cluster_launch:
         ...     largest = kernel.max_cluster_size(cudago.LaunchConfig(16, 64))
         """
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         return int(self._clusters(on, config, False))
 
     def max_active_clusters(self, config: LaunchConfig, *, device: Device | None = None) -> int:
@@ -321,7 +327,7 @@ class Kernel(_core.Kernel):
         >>> if device.properties.cluster_launch:
         ...     count = kernel.max_active_clusters(cudago.LaunchConfig(16, 64, cluster=2))
         """
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         return int(self._clusters(on, config, True))
 
     def info(self, *, device: Device | None = None) -> KernelInfo:
@@ -356,11 +362,11 @@ class Kernel(_core.Kernel):
         >>> kernel.info().max_threads
         1024
         """
+        on = device_or_first(device)
+        a = KernelAttributes(self, on)
+        local = a.local_size  # before the import, which fails in another way at exit
         from .info import KernelInfo, spilled
 
-        on = device_at() if device is None else device
-        a = KernelAttributes(self, on)
-        local = a.local_size
         return KernelInfo(
             name=self.name,
             device=on.ordinal,

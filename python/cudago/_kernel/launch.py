@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
 from .._core import launch
-from .._ordinal import device_at
+from .._ordinal import device_or_first
 
 if TYPE_CHECKING:
     from .._memory.device import Device
@@ -185,7 +185,7 @@ class LaunchConfig(_core.LaunchConfig):
         count = operator.index(n)
         if count < 0:
             raise ValueError(f"n must be at least 0, got {count}")
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         block = _best_block(kernel, shared_memory, on)
         grid = max(1, -(-count // block))
         most = on.properties.max_grid_dim_x

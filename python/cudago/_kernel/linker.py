@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core
-from .._ordinal import device_at
+from .._ordinal import device_or_first
 from .object_code import ObjectCode
+from .option_checks import check, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +79,11 @@ class LinkerOptions:
     name : str
         What messages call the result.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has a value of another type, a negative number, or text with a NUL.
+
     Examples
     --------
     >>> cudago.LinkerOptions(max_registers=32).max_registers
@@ -105,6 +111,9 @@ class LinkerOptions:
     options: Sequence[str] = ()
     name: str = "code"
 
+    def __post_init__(self) -> None:
+        check(self)
+
     def _flags(self) -> list[str]:
         given = self.__dict__
         flags = [text for name, text in _SWITCHES.items() if given[name]]
@@ -113,9 +122,8 @@ class LinkerOptions:
                 flags.append(f"{text}={'true' if given[name] else 'false'}")
         flags += [f"{text}{int(given[n])}" for n, text in _NUMBERS.items() if given[n] is not None]
         for name, text in _LISTS.items():
-            values = [given[name]] if isinstance(given[name], str) else given[name] or ()
-            flags += [text + str(value) for value in values]
-        return flags + [str(option) for option in self.options]
+            flags += [text + value for value in texts_of(given[name])]
+        return flags + texts_of(self.options)
 
 
 class Linker:
@@ -209,14 +217,14 @@ class Linker:
         """
         if target not in (None, "ptx", "cubin"):
             raise ValueError(f"target must be 'ptx' or 'cubin', got {target!r}")
-        given = self._options
+        given, handles = self._options, [code._handle for code in self.codes]
         options = {
             "Name": given.name,
             "Arch": given.arch or "",
             "Options": given._flags(),
-            "Codes": [code._handle.id for code in self.codes],
+            "Codes": [handle.id for handle in handles],
         }
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         return ObjectCode(*_core._link(on, target or "", json.dumps(options)))
 
     def __repr__(self) -> str:

@@ -9,6 +9,8 @@ import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from .option_checks import texts_of
+
 if TYPE_CHECKING:
     from .program_options import ProgramOptions
 
@@ -51,7 +53,7 @@ def bytes_of(what: str, source: Any) -> bytes:
 
 def modules(source: Any, options: ProgramOptions) -> list[tuple[str, bytes]]:
     """Return the names and bytes of the source and of what is compiled with it."""
-    found = {str(options.name): bytes_of("source", source)}
+    found = {options.name: bytes_of("source", source)}
     for i, pair in enumerate(options.extra_sources):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
             raise TypeError(f"extra_sources[{i}] must be a name and a module, got {pair!r:.80}")
@@ -69,19 +71,17 @@ def config(source: Any, options: ProgramOptions) -> dict[str, Any]:
     flags: list[str] = []
     for name, text in _CHOICES.items():
         if (value := getattr(options, name)) is not None:
-            flags.append(f"{text}={int(bool(value))}")
+            flags.append(f"{text}={int(value)}")
     for name, text in _NUMBERS.items():
         if (value := getattr(options, name)) is not None:
             flags.append(f"{text}={int(value)}")
-    more = [options.options] if isinstance(options.options, str) else options.options
-    use = options.use_libdevice
     return {
-        "Name": str(options.name),
+        "Name": options.name,
         "Arch": options.arch or "",
-        "Debug": bool(options.debug),
-        "FastMath": bool(options.fast_math),
-        "Options": flags + [str(option) for option in more],
-        "Libdevice": None if use is None else bool(use),
+        "Debug": options.debug,
+        "FastMath": options.fast_math,
+        "Options": flags + texts_of(options.options),
+        "Libdevice": options.use_libdevice,
         "Modules": [
             {"Name": name, "Source": base64.b64encode(text).decode()}
             for name, text in modules(source, options)[1:]

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import ref
 
 from .. import _core
-from .._ordinal import device_at
-from ..errors import KernelNotFoundError
+from .._ordinal import device_at, device_or_first
+from ..errors import ClosedError, KernelNotFoundError
 from .parameter_names import parameter_types
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from .._memory.buffer import Buffer
@@ -30,8 +31,9 @@ class ObjectCode:
     """Compiled code, which is loaded on a device when one of its kernels is first needed there.
 
     Created by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
-    ``code.get_kernel(name)``, or ``code.get_global(name)`` if there is no kernel of that name. The
-    code stays loaded until it, its kernels and the buffers over its variables are gone.
+    ``code.get_kernel(name)``, or ``code.get_global(name)`` if there is no kernel of that name. A
+    context manager: leaving the ``with`` block closes it. The code stays loaded until it is closed
+    or gone, and its kernels and the buffers over its variables are gone.
 
     Attributes
     ----------
@@ -49,11 +51,11 @@ class ObjectCode:
     <cudago.Kernel nothing()>
     """
 
-    __slots__ = ("__weakref__", "_handle", "_kernels", "_source", "kind", "log")
+    __slots__ = ("__weakref__", "_held", "_kernels", "_source", "kind", "log")
     _source: tuple[str, str] | None  # what was compiled: "c++", "ptx" or "nvvm", and the text
 
     def __init__(self, handle: Any, kind: str, log: str = "") -> None:
-        self._handle = handle
+        self._held = handle  # None once closed
         self._kernels: dict[str, Kernel] = {}
         self._source = None
         self.kind: str = kind
@@ -165,9 +167,40 @@ class ObjectCode:
         return cls._from("library", code)
 
     @property
+    def _handle(self) -> Any:
+        """The native module's handle, of code that is open."""
+        handle = self._held
+        if handle is None:
+            raise ClosedError("object code is closed")
+        return handle
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._held is None
+
+    def close(self) -> None:
+        """Give up the code. Closing twice is fine.
+
+        Notes
+        -----
+        Kernels and buffers that were obtained from it keep working, and keep the code loaded: it
+        is unloaded once they are gone, too.
+        """
+        self._held = None
+        self._kernels.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    @property
     def code(self) -> bytes:
         """The code itself."""
-        return bytes(_core._code_data(self._handle.id, "data", None))
+        handle = self._handle  # held here: another thread may close the code
+        return bytes(_core._code_data(handle.id, "data", None))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the code to a file, which `from_ptx`, `from_cubin` or `from_fatbin` reads.
@@ -187,22 +220,31 @@ class ObjectCode:
         The name expressions that the program was compiled with are not in the file: kernels are
         found by what C++ calls them, see `get_kernel`. Blocks until the file is written.
         """
-        with open(path, "wb") as file:  # noqa: PTH123
-            file.write(self.code)
+        code = self.code
+        with open(os.fspath(path), "wb") as file:  # noqa: PTH123  # fspath: an int is a descriptor
+            file.write(code)
 
     @property
     def ptx(self) -> str | None:
         """The code as PTX, or None if it is not known."""
-        text = bytes(_core._code_data(self._handle.id, "ptx", None)).decode()
+        handle = self._handle
+        text = bytes(_core._code_data(handle.id, "ptx", None)).decode()
         return text or None
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """Symbols of the kernels, mangled if they are; loads the code on device 0."""
-        text = bytes(_core._code_data(self._handle.id, "kernels", device_at())).decode()
+        handle = self._handle
+        text = bytes(_core._code_data(handle.id, "kernels", device_at())).decode()
         return tuple(text.split("\n")) if text else ()
 
-    def get_kernel(self, name: str, *, device: Device | None = None) -> Kernel:
+    def get_kernel(
+        self,
+        name: str,
+        *,
+        device: Device | None = None,
+        strict_types: Sequence[str] | None = None,
+    ) -> Kernel:
         """Return a kernel.
 
         Parameters
@@ -213,6 +255,10 @@ class ObjectCode:
             with; or its symbol.
         device : Device, optional
             Device to load the code on first; by default device 0. The kernel runs on others too.
+        strict_types : sequence of str, optional
+            Types of its parameters in C++, such as ``("const float*", "int")``: arguments are
+            checked for them, as `Kernel.parameter_types` says, which this sets. For code of which
+            neither source nor debug information tells them.
 
         Returns
         -------
@@ -229,6 +275,8 @@ class ObjectCode:
             If the code is PTX that the driver rejects.
         UnsupportedError
             If the kernel needs something that the simulated driver lacks.
+        ValueError
+            If `strict_types` has another number of types than the kernel has parameters.
         CUDAError
             If the code is for another architecture. Or in a host callback, if the code is not
             loaded yet: loading waits for the device, which waits for the callback.
@@ -257,30 +305,44 @@ class ObjectCode:
         """
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
-        kernel = self._kernels.get(name)
+        handle, kernel = self._handle, self._kernels.get(name)
         if kernel is None:
-            kernel = self._new_kernel(name, device_at() if device is None else device)
+            kernel = self._new_kernel(handle, name, device_or_first(device))
             symbol = kernel._fact("symbol")
             kernel = self._kernels.setdefault(symbol, kernel)
             self._kernels[name] = kernel
+            if self._held is None:  # by another thread meanwhile
+                self._kernels.clear()
+        if strict_types is not None:
+            kernel.parameter_types = strict_types
         return kernel
 
-    def _new_kernel(self, name: str, device: Device) -> Kernel:
+    def _new_kernel(self, handle: Any, name: str, device: Device) -> Kernel:
         is_cpp = self._source is not None and self._source[0] == "c++"
         try:
-            kernel = _core._kernel_new(self._handle, self._handle.id, name, device)
+            kernel = _core._kernel_new(handle, handle.id, name, device)
         except KernelNotFoundError as e:
             if is_cpp and "<" in name:
                 asks = f"ProgramOptions(name_expressions=[{name!r}])"
                 e.args = (f"{e.args[0]}; a template has the kernels that {asks} asks for",)
             raise
-        kernel._code, kernel._source = self._handle, self._source
+        kernel._code, kernel._source = handle, self._source
         kernel._of, kernel._made = ref(self), (self.kind, self.log)
-        source = self._source[1] if self._source and is_cpp else ""
-        plain = kernel._fact("plain")
-        types = parameter_types(source, plain, len(kernel._parameters())) if source else ()
-        kernel._know(types, source)
+        self._tell_types(kernel)
         return kernel
+
+    def _tell_types(self, kernel: Kernel) -> None:
+        """Let a kernel know its types: of debug information, which is exact, or of the source."""
+        described = kernel._fact("described").split("\n")
+        count = len(described) // 2
+        names, types = tuple(described[:count]), tuple(described[count:]) if count else ()
+        kernel._described = names if all(names) and len(set(names)) == count else ()
+        source = self._source[1] if self._source and self._source[0] == "c++" else ""
+        if types or not source:
+            kernel._know(types, "")
+            return
+        plain = kernel._fact("plain")
+        kernel._know(parameter_types(source, plain, len(kernel._parameters())), source)
 
     def get_global(self, name: str, *, device: Device | None = None) -> Buffer:
         """Return a ``__device__`` or ``__constant__`` variable, as a Buffer over its memory.
@@ -327,8 +389,8 @@ class ObjectCode:
         """
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
-        on = device_at() if device is None else device
-        return _core._code_variable(self._handle.id, name, on)
+        handle, on = self._handle, device_or_first(device)
+        return _core._code_variable(handle.id, name, on)
 
     def __getitem__(self, name: str) -> Any:
         """Return the kernel or the variable of a name.
@@ -357,4 +419,4 @@ class ObjectCode:
                 raise no_kernel from None
 
     def __repr__(self) -> str:
-        return f"<cudago.ObjectCode: {self.kind}>"
+        return f"<cudago.ObjectCode: {self.kind}{', closed' * self.is_closed}>"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core, compile_cache
-from .._ordinal import device_at
+from .._ordinal import device_or_first
 from ..errors import CompileError
 from . import nvvm
 from .headers import hint
@@ -189,8 +189,9 @@ class Program:
         target_name = target or ""
         if target_name not in ("", "ptx", "cubin", "ltoir"):
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
+        _core._drain()  # raises at exit, where looking for headers would fail in another way
         compile_cache._ensure()
-        on = device_at() if device is None else device
+        on = device_or_first(device)
         options = self._options._json(self.kind, self.source, cache)
         began = time.perf_counter()
         try:

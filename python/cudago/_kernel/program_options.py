@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import nvvm
 from .headers import built_in, directories, may_include
+from .option_checks import check, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from os import PathLike
 
 __all__ = ["ProgramOptions"]
 
@@ -80,18 +81,19 @@ class ProgramOptions:
         Architecture, such as ``"sm_90"`` or ``"compute_80"``; by default the device's.
     std : str, optional
         Language standard, such as ``"c++17"``.
-    include_path : str or sequence of str, optional
+    include_path : str or path, or sequence of such, optional
         Directories that ``#include`` searches.
     headers : mapping of str to str, optional
         Files to include that need not exist: their texts by their names.
     find_headers : bool
         Whether ``#include`` also searches, last, where NVIDIA's packages and the CUDA toolkit have
         CUDA's headers, CUB and libcu++; and finds ``<cstdint>``, ``<cstddef>`` and ``<climits>``.
-    define_macro : str, sequence of str, or dict, optional
-        Macros: ``"NAME"``, ``"NAME=VALUE"``, or a dict of both.
+    define_macro : str, sequence of str, or mapping, optional
+        Macros: ``"NAME"``, ``"NAME=VALUE"``, or a mapping of both, whose values are str or numbers;
+        None is for a name alone, and a bool is 1 or 0.
     undefine_macro : str or sequence of str, optional
         Macros to leave undefined.
-    pre_include : str or sequence of str, optional
+    pre_include : str or path, or sequence of such, optional
         Headers to include before the source.
     fast_math : bool
         Whether to trade precision for speed.
@@ -130,7 +132,7 @@ class ProgramOptions:
         that are searched.
     pch : bool
         Whether headers are precompiled, and found precompiled, in `pch_dir`.
-    create_pch, use_pch, pch_dir : str, optional
+    create_pch, use_pch, pch_dir : str or path, optional
         Precompiled header to write or to read, and their directory.
     pch_verbose, pch_messages, instantiate_templates_in_pch : bool, optional
         Whether the log says why a precompiled header was not used, and that one was made or used;
@@ -151,7 +153,7 @@ class ProgramOptions:
         Optimizations to report: ``"inline"``.
     split_compile : int, optional
         Number of threads that optimize; 0 for one per core.
-    time, fdevice_time_trace : str, optional
+    time, fdevice_time_trace : str or path, optional
         Files to which the compiler writes how long its phases took: a table, and a trace for
         ``chrome://tracing``, to whose name the compiler adds ``.json``.
     options : sequence of str
@@ -171,6 +173,12 @@ class ProgramOptions:
         compiler makes the named instances of templates; `ObjectCode.get_kernel` finds them by this
         spelling or any other.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a field has a value of another type, a negative number, or text with a NUL. What else a
+        text may be is up to the compiler.
+
     Notes
     -----
     NVVM IR takes `arch`, `fast_math`, `ftz`, `prec_div`, `prec_sqrt`, `fma`, `debug`,
@@ -186,12 +194,12 @@ class ProgramOptions:
 
     arch: str | None = None
     std: str | None = None
-    include_path: str | Sequence[str] | None = None
+    include_path: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None
     headers: Mapping[str, str] | None = None
     find_headers: bool = True
-    define_macro: str | Sequence[str] | dict[str, Any] | None = None
+    define_macro: str | Sequence[str] | Mapping[str, Any] | None = None
     undefine_macro: str | Sequence[str] | None = None
-    pre_include: str | Sequence[str] | None = None
+    pre_include: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None
     fast_math: bool = False
     ftz: bool | None = None
     prec_div: bool | None = None
@@ -219,9 +227,9 @@ class ProgramOptions:
     minimal: bool = False
     no_source_include: bool = False
     pch: bool = False
-    create_pch: str | None = None
-    use_pch: str | None = None
-    pch_dir: str | None = None
+    create_pch: str | PathLike[str] | None = None
+    use_pch: str | PathLike[str] | None = None
+    pch_dir: str | PathLike[str] | None = None
     pch_verbose: bool | None = None
     pch_messages: bool | None = None
     instantiate_templates_in_pch: bool | None = None
@@ -236,8 +244,8 @@ class ProgramOptions:
     fdevice_syntax_only: bool = False
     optimization_info: str | None = None
     split_compile: int | None = None
-    time: str | None = None
-    fdevice_time_trace: str | None = None
+    time: str | PathLike[str] | None = None
+    fdevice_time_trace: str | PathLike[str] | None = None
     options: Sequence[str] = ()
     optimization_level: int | None = None
     extra_sources: Sequence[tuple[str, str | bytes]] = ()
@@ -245,10 +253,13 @@ class ProgramOptions:
     name: str = "program"
     name_expressions: Sequence[str] = field(default_factory=tuple)
 
+    def __post_init__(self) -> None:
+        check(self)
+
     def _json(self, kind: str, source: Any, cache: bool) -> str:
         if kind == "nvvm":
             return json.dumps({"NoCache": not cache} | nvvm.config(source, self))
-        include_path, headers = _strings(self.include_path), _headers_of(self.headers)
+        include_path, headers = texts_of(self.include_path), dict(self.headers or {})
         if self.find_headers and may_include(source, headers, self.pre_include):
             headers |= built_in(source, headers, include_path)
             include_path = [*include_path, *directories()]
@@ -261,13 +272,13 @@ class ProgramOptions:
                 "IncludePath": include_path,
                 "Headers": [{"Name": n, "Source": t} for n, t in headers.items()],
                 "DefineMacro": _macros(self.define_macro),
-                "UndefineMacro": _strings(self.undefine_macro),
+                "UndefineMacro": texts_of(self.undefine_macro),
                 "FastMath": self.fast_math,
                 "Debug": self.debug,
                 "LineInfo": self.lineinfo,
-                "MaxRegisters": self.max_registers or 0,
-                "Options": self._flags() + _strings(self.options),
-                "NameExpressions": _strings(self.name_expressions),
+                "MaxRegisters": int(self.max_registers or 0),
+                "Options": self._flags() + texts_of(self.options),
+                "NameExpressions": texts_of(self.name_expressions),
             }
         )
 
@@ -279,32 +290,12 @@ class ProgramOptions:
                 flags.append(f"{text}={'true' if given[name] else 'false'}")
         for name, text in _VALUES.items():
             value = given[name]
-            if value is not None:
-                values = [str(value)] if isinstance(value, (int, Path)) else _strings(value)
-                flags += [f"{text}={v}" for v in values]
+            flags += [f"{text}={v}" for v in texts_of(value)]
         return flags
 
 
-def _headers_of(headers: Mapping[str, str] | None) -> dict[str, str]:
-    found = {} if headers is None else dict(headers)
-    for name, text in found.items():
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise TypeError(
-                f"headers must map names to texts, both str, got {type(name).__name__} to "
-                f"{type(text).__name__}"
-            )
-        if "\0" in name or "\0" in text or not name:
-            raise ValueError(f"headers must have names, and no NUL, got {name!r}")
-    return found
-
-
-def _strings(value: str | Sequence[Any] | None) -> list[str]:
-    if value is None:
-        return []
-    return [str(value)] if isinstance(value, (str, Path)) else [str(v) for v in value]
-
-
-def _macros(value: str | Sequence[str] | dict[str, Any] | None) -> list[str]:
-    if isinstance(value, dict):
-        return [k if v is None else f"{k}={v}" for k, v in value.items()]
-    return _strings(value)
+def _macros(value: str | Sequence[str] | Mapping[str, Any] | None) -> list[str]:
+    if not isinstance(value, Mapping):
+        return texts_of(value)
+    meanings = {k: int(v) if isinstance(v, bool) else v for k, v in value.items()}
+    return [k if v is None else f"{k}={v}" for k, v in meanings.items()]

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, get_type_hints
 from weakref import WeakKeyDictionary
+
+from .struct_values import Place, stored
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,21 +29,27 @@ def _packed(value: Any) -> bytes:
 
 def _fill(place: Any, value: Any, layout: np.dtype[Any]) -> None:
     for name in layout.names or ():
-        part = getattr(value, name)
-        if layout[name].names is not None:
-            if not is_dataclass(part) or _layout(type(part)) != layout[name]:
-                raise TypeError(
-                    f"field {name!r} of {type(value).__name__} must be a dataclass with the fields "
-                    f"that it is annotated with, not {type(part).__name__}"
-                )
-            _fill(place[name], part, layout[name])
-            continue
-        try:
-            place[name] = part
-        except (TypeError, ValueError, OverflowError) as e:
-            raise type(e)(
-                f"field {name!r} of {type(value).__name__} must be a {layout[name]}: {e}"
-            ) from None
+        part, kind = getattr(value, name), layout[name]
+        if kind.names is None:
+            place[name] = stored(Place(type(value).__name__, name), part, kind)
+        elif is_dataclass(part) and not isinstance(part, type) and _layout(type(part)) == kind:
+            _fill(place[name], part, kind)
+        else:
+            place[name] = _structure(type(value).__name__, name, part, kind)
+
+
+def _structure(owner: str, name: str, part: Any, kind: np.dtype[Any]) -> Any:
+    """Return a structure of ctypes, or a structured scalar of NumPy, with exactly these fields."""
+    import numpy as np
+
+    if isinstance(part, ctypes.Structure) and np.dtype(type(part)) == kind:
+        return np.frombuffer(bytes(part), kind)[0]
+    if isinstance(part, np.void) and part.dtype == kind:
+        return part
+    raise TypeError(
+        f"field {name!r} of {owner} must be a dataclass with the fields that it is annotated with, "
+        f"not {type(part).__name__}"
+    )
 
 
 def _layout(cls: type[Any]) -> np.dtype[Any]:
@@ -71,9 +80,25 @@ def _type(cls: type[Any], name: str, kind: Any) -> Any:
         except TypeError:
             found = np.dtype(object)
         if found.kind in "biufcV" and found.itemsize:
+            _check_native(cls, name, found)
             return found
     raise TypeError(
         f"field {name!r} of {cls.__name__} is annotated {getattr(kind, '__name__', kind)}, which "
         "does not tell its size in C: use types of numpy or ctypes, such as numpy.float32, or a "
         "dataclass"
     )
+
+
+def _check_native(cls: type[Any], name: str, kind: np.dtype[Any]) -> None:
+    if kind.subdtype is not None:
+        _check_native(cls, name, kind.base)
+        return
+    for part in kind.names or ():
+        _check_native(cls, f"{name}.{part}", kind[part])
+    if kind.hasobject:
+        raise TypeError(f"field {name!r} of {cls.__name__} is a Python object, which devices lack")
+    if not kind.isnative and kind.names is None:
+        raise TypeError(
+            f"field {name!r} of {cls.__name__} is big-endian ({kind.str}), and devices are "
+            "little-endian: annotate it with the native type"
+        )

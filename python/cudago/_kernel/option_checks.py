@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of the fields of options, by what they are annotated with.
+
+What is not checked here would end in the native module, which does not know the fields' names, or
+be text that means something else.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NoReturn
+
+_MOST = (1 << 31) - 1  # of the compilers' numbers
+
+
+def check(options: Any) -> None:
+    """Check all fields of a dataclass of options."""
+    for f in fields(options):
+        kind, value = str(f.type), getattr(options, f.name)
+        if value is None and kind.endswith(" | None"):
+            continue
+        accepts, expected = _KINDS.get(kind.removesuffix(" | None"), _UNKNOWN)
+        if not accepts(f.name, value):
+            _refuse(TypeError, f.name, expected, value)
+
+
+def texts_of(value: Any) -> list[str]:
+    """Return a checked value, or those of a sequence, as texts; of None there are none."""
+    if value is None:
+        return []
+    one = isinstance(value, str) or not isinstance(value, Sequence)
+    return [
+        os.fspath(v) if isinstance(v, os.PathLike) else str(v) for v in ([value] if one else value)
+    ]
+
+
+def _refuse(error: type[Exception], name: str, expected: str, got: Any) -> NoReturn:
+    raise error(f"{name} must be {expected}, got {got!r:.80} ({type(got).__name__})")
+
+
+def _bool(name: str, value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _int(name: str, value: Any) -> bool:
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        return False
+    if not 0 <= operator.index(value) <= _MOST:
+        _refuse(ValueError, name, f"from 0 to {_MOST}", value)
+    return True
+
+
+def _str(name: str, value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    if "\0" in value:
+        _refuse(ValueError, name, "text without a NUL", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        _refuse(ValueError, name, "text that UTF-8 can encode", value)
+    return True
+
+
+def _path(name: str, value: Any) -> bool:
+    return _str(name, os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
+def _one_or_more(one: Callable[[str, Any], bool]) -> Callable[[str, Any], bool]:
+    """Return a check for one value, or a sequence of such."""
+
+    def check(name: str, value: Any) -> bool:
+        if one(name, value):
+            return True
+        if isinstance(value, (bytes, bytearray, memoryview)) or not isinstance(value, Sequence):
+            return False
+        return all(one(f"{name}[{i}]", v) for i, v in enumerate(value))
+
+    return check
+
+
+def _one_of(*words: str) -> Callable[[str, Any], bool]:
+    """Return a check for one of these words."""
+
+    def check(name: str, value: Any) -> bool:
+        if isinstance(value, str) and value not in words:
+            _refuse(ValueError, name, f"one of {', '.join(map(repr, words))}", value)
+        return isinstance(value, str)
+
+    return check
+
+
+def _anything(name: str, value: Any) -> bool:
+    return True
+
+
+def _sequence(name: str, value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+
+
+def _headers(name: str, value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    for key, text in value.items():
+        if not _str(f"a name in {name}", key) or not _str(f"{name}[{key!r}]", text):
+            return False
+        if not key:
+            _refuse(ValueError, f"a name in {name}", "a name", key)
+    return True
+
+
+def _macros(name: str, value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return _texts(name, value)
+    for key, meaning in value.items():
+        if not _str(f"a name in {name}", key):
+            return False
+        number = isinstance(meaning, float) or hasattr(type(meaning), "__index__")
+        if not (meaning is None or number or _str(f"{name}[{key!r}]", meaning)):
+            return False
+    return True
+
+
+_texts = _one_or_more(_path)
+_OFAST = ("0", "min", "mid", "max")
+# By annotations, without None: the check, which returns False for another type, and what the error
+# then says.
+_KINDS: dict[str, tuple[Callable[[str, Any], bool], str]] = {
+    "bool": (_bool, "a bool"),
+    "int": (_int, "an int"),
+    "str": (_str, "a str"),
+    "str | PathLike[str]": (_path, "a str or a path"),
+    "int | Sequence[int]": (_one_or_more(_int), "an int or a sequence of int"),
+    "str | Sequence[str]": (_texts, "a str or a sequence of str"),
+    "str | PathLike[str] | Sequence[str | PathLike[str]]": (
+        _texts,
+        "a str, a path, or a sequence of such",
+    ),
+    "Sequence[str]": (_texts, "a sequence of str"),
+    "Sequence[tuple[str, str | bytes]]": (_sequence, "a sequence of names and modules"),
+    f"Literal[{', '.join(map(repr, _OFAST))}]": (_one_of(*_OFAST), "a str"),
+    "Mapping[str, str]": (_headers, "a mapping of names to texts, both str"),
+    "str | Sequence[str] | Mapping[str, Any]": (
+        _macros,
+        "a str, a sequence of str, or a mapping of str to str, numbers or None",
+    ),
+}
+_UNKNOWN = (_anything, "")  # of a user's subclass

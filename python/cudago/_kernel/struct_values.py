@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a struct's fields: taken by the rules for a kernel's scalar parameters.
+
+NumPy would convert: text to numbers, fractions to integers, what is too large to its low bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Place(NamedTuple):
+    """A field, or an element of one that is an array, for messages."""
+
+    owner: str
+    field: str
+
+    def refuse(self, error: type[Exception], expected: str, got: Any) -> NoReturn:
+        """Raise an error that says what was expected and what came."""
+        raise error(
+            f"field {self.field!r} of {self.owner} must be {expected}, got {got!r:.80} "
+            f"({type(got).__name__})"
+        )
+
+
+def stored(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
+    """Return what to assign to a field of this type, which is no struct."""
+    if kind.subdtype is not None:
+        return _array(place, value, *kind.subdtype)
+    if kind.kind in "biu":
+        return _integer(place, value, kind)
+    if kind.kind in "fc":
+        return _floating(place, value, kind)
+    return _opaque(place, value, kind)
+
+
+def _number(value: Any) -> Any:
+    """Return the number in a scalar or an array without dimensions; anything else as it is."""
+    import numpy as np
+
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+        return value.item()
+    if isinstance(value, _CTYPES_SCALAR):
+        inside = value.value
+        return 0 if inside is None and isinstance(value, ctypes.c_void_p) else inside
+    return value
+
+
+_CTYPES_SCALAR: type[Any] = ctypes.c_int.__mro__[1]  # _SimpleCData, which has no public name
+
+
+def _integer(place: Place, value: Any, kind: np.dtype[Any]) -> int:
+    import numpy as np
+
+    low, high = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    name = "a bool" if kind.kind == "b" else f"{_a(kind.name)}, from {low} to {high}"
+    try:
+        number = operator.index(_without_memory(_number(value)))
+    except TypeError:
+        place.refuse(TypeError, name, value)
+    if not low <= number <= high:
+        place.refuse(OverflowError, name, value)
+    return number
+
+
+def _floating(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
+    """Return a float, or a complex number; a finite one stays finite."""
+    import numpy as np
+
+    of = complex if kind.kind == "c" else float
+    number = _number(value)
+    if isinstance(number, (str, bytes, bytearray)):  # which complex() and float() read
+        place.refuse(TypeError, _a(kind.name), value)
+    try:
+        number = of(_without_memory(number))
+        with np.errstate(over="ignore"):
+            made = kind.type(number)
+    except TypeError:
+        place.refuse(TypeError, _a(kind.name), value)
+    except OverflowError:  # an int beyond a double
+        place.refuse(OverflowError, f"{_a(kind.name)}, within its range", value)
+    if any(
+        math.isinf(now) and not math.isinf(given)
+        for now, given in ((made.real, number.real), (made.imag, number.imag))
+    ):
+        place.refuse(OverflowError, f"{_a(kind.name)}, within its range", value)
+    return made
+
+
+def _without_memory(value: Any) -> Any:
+    """Refuse arrays and tensors: one element of theirs is no number of ours to read."""
+    if hasattr(type(value), "__dlpack__"):
+        raise TypeError
+    return value
+
+
+def _array(place: Place, value: Any, base: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """Return an array of exactly this shape; each element is taken as a field would be."""
+    import numpy as np
+
+    if base.kind == "S" and isinstance(value, (bytes, bytearray)) and base.itemsize == 1:
+        value = np.frombuffer(value, base)
+    elif isinstance(value, ctypes.Array):
+        value = np.frombuffer(bytes(value), np.dtype(type(value)))[0]
+    kind = "bytes" if base.kind == "S" else base.name
+    expected = f"an array of {' x '.join(map(str, shape))} {kind}"
+    if isinstance(value, np.ndarray):
+        if value.shape != shape:
+            place.refuse(ValueError, expected, value)
+        if value.dtype == base or np.can_cast(value.dtype, base, "safe"):
+            return value
+    elif isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Sequence):
+        place.refuse(TypeError, expected, value)
+    if len(value) != shape[0]:
+        place.refuse(ValueError, expected, value)
+    inner = np.dtype((base, shape[1:]))
+    made = np.zeros(shape, base)
+    for i in range(shape[0]):
+        made[i] = stored(Place(place.owner, f"{place.field}[{i}]"), value[i], inner)
+    return made
+
+
+def _opaque(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
+    """Return a value of a type that NumPy has no letter for: bytes, or a number of an extension."""
+    import numpy as np
+
+    if kind.type is np.void:
+        raw = value.tobytes() if isinstance(value, np.void) else value
+        if isinstance(raw, (bytes, bytearray)) and len(raw) == kind.itemsize:
+            return bytes(raw)
+        place.refuse(TypeError, f"{kind.itemsize} bytes", value)
+    if isinstance(value, kind.type):
+        return value
+    whole = not float(kind.type(0.5))  # those that hold no halves
+    number = _number(value)
+    if isinstance(number, (str, bytes, bytearray)):  # which float() reads
+        place.refuse(TypeError, _a(kind.name), value)
+    try:
+        given = operator.index(number) if whole else float(_without_memory(number))
+        with np.errstate(over="ignore"):
+            made = kind.type(given)
+    except TypeError:
+        place.refuse(TypeError, _a(kind.name), value)
+    except (OverflowError, ValueError):
+        place.refuse(OverflowError, f"{_a(kind.name)}, within its range", value)
+    if int(made) != given if whole else math.isfinite(given) and not math.isfinite(float(made)):
+        place.refuse(OverflowError, f"{_a(kind.name)}, within its range", value)
+    return made
+
+
+def _a(name: str) -> str:
+    return f"an {name}" if name.startswith("int") else f"a {name}"
