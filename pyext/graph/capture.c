@@ -240,6 +240,15 @@ static int end_after_all(GraphObject *g) {
     return over > 0;
 }
 
+/* The driver would refuse it to any thread but the one that began it, and discard it all the same. */
+static int refuse_anothers(GraphObject *g) {
+    if (!cudago_is_anothers(g) || cudago_thread_is_over(g->thread)) return 0;
+    cudago_status st = {0};
+    cudagoDetailError("cuStreamEndCapture", CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, g->device,
+                      "leave the block of the capture in the thread that entered it", &st);
+    return cudago_raise(&st);
+}
+
 /* _capture_end(graph, discard): completes the graph, or raises an error that says why the capture was invalid. */
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
@@ -247,7 +256,7 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     CUDAGO_ENTER(NULL);
     if (n != 2 || cudago_expect(args[0], CLS_GRAPH, "graph")) return NULL;
     int discard = PyObject_IsTrue(args[1]);
-    if (discard < 0 || cudago_stall_wait()) return NULL;
+    if (discard < 0 || cudago_stall_wait() || refuse_anothers((GraphObject *)args[0])) return NULL;
     cudago_status st = {0};
     int over = end_graph((GraphObject *)args[0], discard, &st);
     if (over < 0) return NULL;
@@ -303,17 +312,15 @@ PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream) {
 
 /* --- captures whose graph is gone --------------------------------------------------------------------------------- */
 
-/* Only its own thread can end a capture that is not relaxed. If another thread drops its graph, the capture is ended
- * here when its own thread next enters, or once that is over: then the driver ends it at anybody's attempt. So is any capture dropped while callbacks are alive: its end may have to release
- * the GIL, and a drop must not. Guarded by the GIL. */
+/* What could not be ended when its graph was dropped is tried again later: the end of a capture while callbacks are alive
+ * may have to release the GIL, and a drop must not. Guarded by the GIL. */
 typedef struct orphan {
     ending e;
-    int32_t thread; /* 0: any can end it */
     struct orphan *next;
 } orphan;
 static orphan *orphans;
 
-/* 1 if it is over. */
+/* 1 if it is over. Another thread's capture is, too, although the driver refuses to end it: seen on an H200. */
 static int discard(const ending *e) {
     uint64_t id;
     cudago_status st = {0};
@@ -322,9 +329,8 @@ static int discard(const ending *e) {
     int over = end(e, 1, &id, &st);
     free(st.message); /* nobody will see this capture's error */
     free(st.detail);
-    int failed = st.code && st.code != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    s->abandoned = over ? 0 : failed ? st.code
-                                     : CUDAGO_CAPTURE_LEFT;
+    s->abandoned = over ? 0 : st.code ? st.code
+                                      : CUDAGO_CAPTURE_LEFT;
     cudago_stream_release(s);
     return over;
 }
@@ -337,26 +343,22 @@ static QUIET ending take_capture(GraphObject *g) {
 }
 
 void cudago_capture_abandon(GraphObject *self) {
-    int32_t thread = self->thread;
     ending e = take_capture(self);
     if (!cudago_callbacks_alive && discard(&e)) return;
     orphan *o = malloc(sizeof *o);
     if (!o) return; /* the stream stays in capture: nothing that it may use is freed */
     if (!e.s->abandoned) e.s->abandoned = CUDAGO_CAPTURE_LEFT;
-    if (self->mode == CU_STREAM_CAPTURE_MODE_RELAXED) thread = 0;
-    *o = (orphan){e, thread, orphans};
+    *o = (orphan){e, orphans};
     orphans = o;
     atomic_store(&cudago_drop_hint, 1);
 }
-
-static int may_end(int32_t thread) { return !thread || thread == cudago_thread() || cudago_thread_is_over(thread); }
 
 void cudago_captures_end_orphans(void) {
     orphan *list = orphans, *next;
     orphans = NULL;
     for (orphan *o = list; o; o = next) {
         next = o->next;
-        if (may_end(o->thread) && discard(&o->e)) {
+        if (discard(&o->e)) {
             free(o);
             continue;
         }

@@ -268,6 +268,7 @@ int cudago_pack_memory(cudago_packing *p, const cudago_param *param, PyObject *a
 QUIET size_t cudago_kept(const cudago_packing *p, uintptr_t *refs);
 
 PyObject *cudago_set_condition(PyObject *module, PyObject *cls);
+QUIET int cudago_is_condition(PyObject *arg);
 const char *cudago_parameter_name(int index); /* "parameter 1", until the next call */
 int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values);
 /* The same for n of the parameters; args is by their indices, as ever. */

@@ -81,6 +81,7 @@ static PyObject *converted(const cudago_param *p, const uint8_t *at) {
 static PyObject *recorded(packing *pk, int index) {
     PyObject *arg = pk->args[index], *operand = pk->keep ? kept_at(pk, index) : NULL;
     if (operand) return operand;
+    if (cudago_is_condition(arg)) return PyObject_GetAttrString(arg, "handle"); /* which says that it is one */
     if (arg == Py_None || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyBytes_CheckExact(arg)) return NEW_REF(arg);
     return converted(&pk->k->params[index], pk->values + pk->k->params[index].offset);
 }

@@ -231,9 +231,11 @@ PyObject *cudago_set_condition(PyObject *module, PyObject *cls) {
     Py_RETURN_NONE;
 }
 
+QUIET int cudago_is_condition(PyObject *arg) { return Py_TYPE(arg) == condition_class; }
+
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
-    if (Py_TYPE(arg) == condition_class && !pk->condition) pk->condition = arg;
+    if (cudago_is_condition(arg) && !pk->condition) pk->condition = arg;
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR) &&
         !((DescriptorObject *)((OperandObject *)arg)->object)->texture)
         return pack_descriptor_again(pk, p, (OperandObject *)arg, to);

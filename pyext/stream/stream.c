@@ -147,8 +147,8 @@ static PyObject *stream_exit(StreamObject *self, PyObject *const *args, Py_ssize
 
 int cudago_raise_abandoned(const cudago_stream *s) {
     if (s->abandoned != CUDAGO_CAPTURE_LEFT) return cudago_raise_result("cuStreamEndCapture", s->abandoned);
-    PyErr_SetString(PyExc_ValueError, "the stream is in a capture whose graph is gone, which the thread that began it ends when it "
-                                      "next calls cudago: what is queued now would be lost with it");
+    PyErr_SetString(PyExc_ValueError, "the stream is in a capture whose graph is gone, and which could not be ended yet: what is queued "
+                                      "now would be lost with it");
     return -1;
 }
 

@@ -208,7 +208,7 @@ static inline QUIET int cudago_capture_open(cudago_stream *s, int32_t *r) {
 }
 /* -1 with an exception if the driver does not say: the call could then succeed, and go into a capture that keeps
  * nothing alive. */
-enum { CUDAGO_CAPTURE_LEFT = -1 }; /* as the stream's abandoned: nothing has failed, another thread has to end it */
+enum { CUDAGO_CAPTURE_LEFT = -1 }; /* as the stream's abandoned: nothing has failed, it is to be ended later */
 int cudago_raise_abandoned(const cudago_stream *s); /* what is queued would be lost with the capture. Returns -1 */
 static inline QUIET int cudago_capturing(cudago_stream *s) {
     int32_t r;

@@ -719,7 +719,8 @@ def test_a_refused_change_leaves_everything(script, driver):
 
 def test_signs_are_kept(graph, code, buffers, stream):
     """What is packed again is what was given, whichever library's number that was."""
-    source = """extern "C" __global__ void signs(long long* y, int a, unsigned b, signed char c, bool d) {
+    source = """extern "C" __global__ void signs(
+            long long* y, int a, unsigned b, signed char c, bool d) {
         y[0] = a; y[1] = b; y[2] = c; y[3] = d;
     }"""
     kernel = cu.Program(source).compile()["signs"]

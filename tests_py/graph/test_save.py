@@ -351,3 +351,28 @@ def test_edges_that_lead_back_to_older_nodes(graph, again, device, stream):
     assert [n.name for n in loaded.nodes] == ["second", "first"]
     run(loaded, stream)
     assert loaded["first"].params.dst.view("u1").numpy(stream=stream).tolist() == [2] * 4
+
+
+def test_a_number_that_is_a_handle_by_chance_stays_a_number(graph, stream, device, tmp_path):
+    """NVIDIA's handles of conditions begin at 1."""
+    source = """extern "C" __device__ void
+    cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned);
+    extern "C" __global__ void put(long long* y, long long n) { *y = n; }
+    extern "C" __global__ void go(cudaGraphConditionalHandle c) { cudaGraphSetConditional(c, 1); }
+    """
+    code = cu.Program(source).compile()
+    y = cu.zeros(1, "i8", stream=stream)
+    one, condition = cu.LaunchConfig(1, 1), graph.condition()
+    go = graph.launch(one, code["go"], condition, name="go")
+    go.if_then(condition).body.launch(one, code["put"], y, condition.handle + 0, name="put")
+    assert int(go.params.args[0]) == condition.handle
+    stream.sync()
+    graph.save(tmp_path / "graph")
+    with cu.Graph.load(tmp_path / "graph", bind={}) as loaded:
+        memory = [r.object for r in loaded.retained if r.operand == "parameter 0"]
+        loaded.instantiate().launch(stream)
+        stream.sync()
+        out = np.zeros(1, "i8")
+        memory[0].copy_to(out, stream=stream)
+        stream.sync()
+        assert out[0] == condition.handle

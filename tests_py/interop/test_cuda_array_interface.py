@@ -231,6 +231,7 @@ def test_kernels_of_expressions_take_it(device, stream):
         cu.reduce("int x", "int z", "a + b"),
     )
     for call, want in ((twice, [16] * 4), (summed, 32)):
+        call(ours, stream=stream)  # loading code may wait for the device
         stream.sync()
         with device.create_stream() as theirs, hold(theirs):
             ours.fill(8, stream=theirs)

@@ -36,7 +36,6 @@ OPTIONAL_IN_FUNCTIONS = {
     "cudago._display.glance",
     "cudago._display.preview",
     "cudago._graph_file.loaded_memory",
-    "cudago._kernel.structs",
 }
 # Module and what a function of it imports, and why `import cudago` is spared it.
 SHARED = "loads multiprocessing; few programs share with other processes"

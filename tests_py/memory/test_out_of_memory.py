@@ -59,7 +59,7 @@ def test_a_limited_pool_says_its_limit_and_use(device, stream):
 def test_host_memory_is_on_no_device(device, stream, pinned):
     error = refused(lambda: cu.PinnedMemoryResource().allocate(MORE))
     assert str(error).partition("\n")[0].endswith(f"({MORE} bytes of pinned host memory)")
-    if device.properties.managed_memory:
+    if cu.driver_name() == "sim":  # managed memory of NVIDIA's driver may be more than there is
         error = refused(lambda: cu.ManagedMemoryResource(device).allocate(MORE, stream=stream))
         assert str(error).partition("\n")[0].endswith(f"({MORE} bytes of managed memory)")
 

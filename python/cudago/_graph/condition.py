@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["Condition"]
 
 
+class ConditionHandle(int):
+    """A ``cudaGraphConditionalHandle``; of a kernel's arguments the type tells which are such."""
+
+    __slots__ = ()
+
+
 class Condition:
     """A 32-bit number that controls a conditional node, and that kernels set.
 
@@ -70,10 +76,11 @@ class Condition:
         self.default: int | None = default
         self._number: int
         self.handle: int
-        self._number, self.handle = graph._condition(default)
+        self._number, handle = graph._condition(default)
+        self.handle = ConditionHandle(handle)
 
     def __index__(self) -> int:
-        return self.handle
+        return int(self.handle)
 
     def __repr__(self) -> str:
         return f"<cudago.Condition {self.handle:#x}: default {self.default}>"

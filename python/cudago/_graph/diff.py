@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import _core
 from .._kernel.launch import LaunchConfig
+from .condition import ConditionHandle
 from .params import ChildGraphNodeParams, ConditionalNodeParams, record_of, shown
 from .slot import uses_of
 
@@ -133,13 +134,13 @@ def _default(node: Node) -> int | None:
     return row[2] if len(row) > 4 else None
 
 
-def _fields(node: Node, params: Any, conditions: dict[int, str]) -> dict[str, tuple[Any, Any]]:
+def _fields(node: Node, params: object, conditions: dict[int, str]) -> dict[str, tuple[Any, Any]]:
     """Return the fields of a node's parameters, each with its Operand or those of its items."""
     held = _held(node)
-    fields = {name: (value, held.get(name)) for name, value in vars(params).items()}
+    fields: dict[str, tuple[Any, Any]] = {n: (v, held.get(n)) for n, v in vars(params).items()}
     if "args" in fields:
         args, operands = fields["args"]
-        named = tuple(conditions.get(a, a) if type(a) is int else a for a in args)
+        named = tuple(conditions.get(a, a) if isinstance(a, ConditionHandle) else a for a in args)
         fields["args"] = named, operands
     return fields
 

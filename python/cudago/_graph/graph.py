@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from .. import _core
 from .. import _zconstants as _z
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
+@final
 class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
     """An editable graph of device work.
 

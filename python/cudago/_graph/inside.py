@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Self
 
 __all__: list[str] = []
@@ -20,24 +19,22 @@ class Inside:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-        _body_id: int
-        _is_closed: bool
-        _count: Callable[[], int]
-
     @property
     def is_closed(self) -> bool:
         """Whether it was closed, or was inside a node that is not there any more."""
-        if self._is_closed or not self._body_id:
-            return self._is_closed
+        graph: Any = self
+        closed: bool = graph._is_closed
+        if closed or not graph._body_id:
+            return closed
         try:
-            self._count()
+            graph._count()
         except ClosedError:
             return True
         return False
 
     def __call__(self) -> Self:
         """Return the graph itself, if it is inside a node: ``node.body()`` is ``node.body``."""
-        if not self._body_id:
+        graph: Any = self
+        if not graph._body_id:
             raise TypeError("a Graph cannot be called: instantiate it, and launch the executable")
         return self

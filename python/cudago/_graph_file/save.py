@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._driver import driver_name
+from .._graph.condition import ConditionHandle
 from .._graph.edge import PORTS
 from .._graph.params import UNKNOWN_PEERS, record_of
 from .._graph.slot import uses_of
@@ -266,7 +267,7 @@ class _Maker:
         if isinstance(arg, bytes):
             self.ranges.watch_bytes(arg, f"parameter {place} of node {node.name!r}")
             return {"bytes": arg.hex()}
-        if arg in self._conditions:
+        if isinstance(arg, ConditionHandle) and arg in self._conditions:
             return {"condition": self._conditions[arg][0]}
         made = {"int": arg}
         self.ranges.watch(arg, made)

@@ -12,7 +12,7 @@ import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 _MOST = (1 << 31) - 1  # of the compilers' numbers
 
@@ -32,10 +32,24 @@ def texts_of(value: Any) -> list[str]:
     """Return a checked value, or those of a sequence, as texts; of None there are none."""
     if value is None:
         return []
-    one = isinstance(value, str) or not isinstance(value, Sequence)
-    return [
-        os.fspath(v) if isinstance(v, os.PathLike) else str(v) for v in ([value] if one else value)
-    ]
+    one = isinstance(value, str) or not _is_sequence(value)
+    return [os.fspath(v) if _is_path(v) else str(v) for v in ([value] if one else value)]
+
+
+def _is_path(value: object) -> TypeGuard[os.PathLike[str]]:
+    return isinstance(value, os.PathLike)
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence)
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_integer(value: object) -> bool:
+    return hasattr(type(value), "__index__")
 
 
 def _refuse(error: type[Exception], name: str, expected: str, got: Any) -> NoReturn:
@@ -47,7 +61,7 @@ def _bool(name: str, value: Any) -> bool:
 
 
 def _int(name: str, value: Any) -> bool:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+    if isinstance(value, bool) or not _is_integer(value):
         return False
     if not 0 <= operator.index(value) <= _MOST:
         _refuse(ValueError, name, f"from 0 to {_MOST}", value)
@@ -67,7 +81,7 @@ def _str(name: str, value: Any) -> bool:
 
 
 def _path(name: str, value: Any) -> bool:
-    return _str(name, os.fspath(value) if isinstance(value, os.PathLike) else value)
+    return _str(name, os.fspath(value) if _is_path(value) else value)
 
 
 def _one_or_more(one: Callable[[str, Any], bool]) -> Callable[[str, Any], bool]:
@@ -76,7 +90,7 @@ def _one_or_more(one: Callable[[str, Any], bool]) -> Callable[[str, Any], bool]:
     def check(name: str, value: Any) -> bool:
         if one(name, value):
             return True
-        if isinstance(value, (bytes, bytearray, memoryview)) or not isinstance(value, Sequence):
+        if isinstance(value, (bytes, bytearray, memoryview)) or not _is_sequence(value):
             return False
         return all(one(f"{name}[{i}]", v) for i, v in enumerate(value))
 
@@ -103,7 +117,7 @@ def _sequence(name: str, value: Any) -> bool:
 
 
 def _headers(name: str, value: Any) -> bool:
-    if not isinstance(value, Mapping):
+    if not _is_mapping(value):
         return False
     for key, text in value.items():
         if not _str(f"a name in {name}", key) or not _str(f"{name}[{key!r}]", text):
@@ -114,12 +128,12 @@ def _headers(name: str, value: Any) -> bool:
 
 
 def _macros(name: str, value: Any) -> bool:
-    if not isinstance(value, Mapping):
+    if not _is_mapping(value):
         return _texts(name, value)
     for key, meaning in value.items():
         if not _str(f"a name in {name}", key):
             return False
-        number = isinstance(meaning, float) or hasattr(type(meaning), "__index__")
+        number = isinstance(meaning, float) or _is_integer(meaning)
         if not (meaning is None or number or _str(f"{name}[{key!r}]", meaning)):
             return False
     return True

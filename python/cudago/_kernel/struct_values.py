@@ -11,10 +11,9 @@ import ctypes
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
-if TYPE_CHECKING:
-    import numpy as np
+from .._numpy import np
 
 
 class Place(NamedTuple):
@@ -42,11 +41,26 @@ def stored(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
     return _opaque(place, value, kind)
 
 
+def _is_array(value: object) -> TypeGuard[np.ndarray[Any, Any]]:
+    return isinstance(value, np.ndarray)
+
+
+def _is_array_of_ctypes(value: object) -> TypeGuard[ctypes.Array[Any]]:
+    return isinstance(value, ctypes.Array)
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence)
+
+
+def _is_of_numpy(value: Any) -> bool:
+    """Whether this is one of NumPy's scalars, or an array without dimensions."""
+    return isinstance(value, np.generic) or (_is_array(value) and not value.ndim)
+
+
 def _number(value: Any) -> Any:
     """Return the number in a scalar or an array without dimensions; anything else as it is."""
-    import numpy as np
-
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+    if _is_of_numpy(value):
         return value.item()
     if isinstance(value, _CTYPES_SCALAR):
         inside = value.value
@@ -58,8 +72,6 @@ _CTYPES_SCALAR: type[Any] = ctypes.c_int.__mro__[1]  # _SimpleCData, which has n
 
 
 def _integer(place: Place, value: Any, kind: np.dtype[Any]) -> int:
-    import numpy as np
-
     low, high = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
     name = "a bool" if kind.kind == "b" else f"{_a(kind.name)}, from {low} to {high}"
     try:
@@ -73,8 +85,6 @@ def _integer(place: Place, value: Any, kind: np.dtype[Any]) -> int:
 
 def _floating(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
     """Return a float, or a complex number; a finite one stays finite."""
-    import numpy as np
-
     of = complex if kind.kind == "c" else float
     number = _number(value)
     if isinstance(number, (str, bytes, bytearray)):  # which complex() and float() read
@@ -95,7 +105,7 @@ def _floating(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
     return made
 
 
-def _without_memory(value: Any) -> Any:
+def _without_memory(value: object) -> Any:
     """Refuse arrays and tensors: one element of theirs is no number of ours to read."""
     if hasattr(type(value), "__dlpack__"):
         raise TypeError
@@ -104,20 +114,18 @@ def _without_memory(value: Any) -> Any:
 
 def _array(place: Place, value: Any, base: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Return an array of exactly this shape; each element is taken as a field would be."""
-    import numpy as np
-
     if base.kind == "S" and isinstance(value, (bytes, bytearray)) and base.itemsize == 1:
         value = np.frombuffer(value, base)
-    elif isinstance(value, ctypes.Array):
+    elif _is_array_of_ctypes(value):
         value = np.frombuffer(bytes(value), np.dtype(type(value)))[0]
     kind = "bytes" if base.kind == "S" else base.name
     expected = f"an array of {' x '.join(map(str, shape))} {kind}"
-    if isinstance(value, np.ndarray):
+    if _is_array(value):
         if value.shape != shape:
             place.refuse(ValueError, expected, value)
         if value.dtype == base or np.can_cast(value.dtype, base, "safe"):
             return value
-    elif isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Sequence):
+    elif isinstance(value, (str, bytes, bytearray)) or not _is_sequence(value):
         place.refuse(TypeError, expected, value)
     if len(value) != shape[0]:
         place.refuse(ValueError, expected, value)
@@ -130,8 +138,6 @@ def _array(place: Place, value: Any, base: np.dtype[Any], shape: tuple[int, ...]
 
 def _opaque(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
     """Return a value of a type that NumPy has no letter for: bytes, or a number of an extension."""
-    import numpy as np
-
     if kind.type is np.void:
         raw = value.tobytes() if isinstance(value, np.void) else value
         if isinstance(raw, (bytes, bytearray)) and len(raw) == kind.itemsize:

@@ -6,21 +6,17 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 from weakref import WeakKeyDictionary
 
+from .._numpy import np
 from .struct_values import Place, stored
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _layouts: WeakKeyDictionary[type[Any], np.dtype[Any]] = WeakKeyDictionary()
 
 
 def _packed(value: Any) -> bytes:
     """Return the bytes of a dataclass's instance, as C lays it out. Called by the native module."""
-    import numpy as np
-
     layout = _layout(value.__class__)
     place = np.zeros((), layout)
     _fill(place, value, layout)
@@ -40,8 +36,6 @@ def _fill(place: Any, value: Any, layout: np.dtype[Any]) -> None:
 
 def _structure(owner: str, name: str, part: Any, kind: np.dtype[Any]) -> Any:
     """Return a structure of ctypes, or a structured scalar of NumPy, with exactly these fields."""
-    import numpy as np
-
     if isinstance(part, ctypes.Structure) and np.dtype(type(part)) == kind:
         return np.frombuffer(bytes(part), kind)[0]
     if isinstance(part, np.void) and part.dtype == kind:
@@ -54,8 +48,6 @@ def _structure(owner: str, name: str, part: Any, kind: np.dtype[Any]) -> Any:
 
 def _layout(cls: type[Any]) -> np.dtype[Any]:
     """Return the struct of C that has the fields of a dataclass, in their order."""
-    import numpy as np
-
     try:
         return _layouts[cls]
     except KeyError:
@@ -67,8 +59,6 @@ def _layout(cls: type[Any]) -> np.dtype[Any]:
 
 
 def _type(cls: type[Any], name: str, kind: Any) -> Any:
-    import numpy as np
-
     if is_dataclass(kind) and isinstance(kind, type):
         return _layout(kind)
     if kind is bool:

@@ -8,11 +8,14 @@ import inspect
 import sys
 from functools import partial
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 
-_LATE = (
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LATE: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (inspect.iscoroutinefunction, "a coroutine function, which nobody would await"),
     (inspect.isasyncgenfunction, "an asynchronous generator, which nobody would iterate over"),
     (inspect.isgeneratorfunction, "a generator function, which nobody would iterate over"),
