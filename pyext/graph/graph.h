@@ -430,6 +430,7 @@ QUIET int cudago_change_number(ExecObject *self, uint64_t node, PyObject *name, 
 /* The same, but 0 whenever nothing has happened; *r is the CUresult. */
 QUIET int cudago_owned_number(const cudago_exec *x, cudago_owned *w, PyObject *record, int which, PyObject *given, int32_t *r);
 int cudago_raise_update(const char *operation, int32_t code, int32_t device); /* of the driver; returns -1 */
+QUIET int cudago_has_kernel(ExecObject *self, uint64_t node, const PyObject *kernel); /* as far as C knows the node */
 QUIET int cudago_update_calm(const cudago_exec *x); /* update.c: an update would not wait, and keeps nobody waiting */
 QUIET cudago_owned *cudago_owned_changeable(cudago_exec *x, uint64_t node, PyObject **record); /* NULL: it is not */
 QUIET int cudago_owned_lost(const cudago_owned *w); /* memory that it uses */

@@ -260,6 +260,11 @@ static QUIET PyObject *record_now(ExecObject *self, uint64_t node) {
     return self->x ? cudago_owned_record(cudago_owned_find(self->x, node)) : NULL;
 }
 
+QUIET int cudago_has_kernel(ExecObject *self, uint64_t node, const PyObject *kernel) {
+    const cudago_owned *w = self->x ? cudago_owned_find(self->x, node) : NULL;
+    return w && w->k && PyTuple_GetItem((PyObject *)w->refs[w->n - 1].object, 0) == kernel;
+}
+
 /* With the Operands of before where they will do. */
 PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config, PyObject *kernel, PyObject *const *args, Py_ssize_t n) {
     static const cudago_kernel_use update = {enter_exec, update_kernel};
