@@ -1077,7 +1077,7 @@
     "\n" \
     "    - memcpy: ``dst=``, ``src=`` or both, of the same size as before; both may have another\n" \
     "      size;\n" \
-    "    - memset: ``dst, value``;\n" \
+    "    - memset: ``dst``, ``value`` or both;\n" \
     "    - batch mem op: any of ``dst=``, ``value=`` of a write, and of ``src=``, ``value=``,\n" \
     "      ``condition=`` of a wait. The memory has as many bytes as before;\n" \
     "    - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a\n" \

@@ -1477,7 +1477,7 @@ class ExecNode:
     ) -> None: ...
     @overload
     def update(
-        self, /, dst: MemoryLike | _slot.Slot, value: int | BufferLike | np.generic
+        self, /, dst: MemoryLike | _slot.Slot = ..., value: int | BufferLike | np.generic = ...
     ) -> None: ...
     @overload
     def update(
@@ -1541,7 +1541,7 @@ class ExecNode:
 
             - memcpy: ``dst=``, ``src=`` or both, of the same size as before; both may have another
               size;
-            - memset: ``dst, value``;
+            - memset: ``dst``, ``value`` or both;
             - batch mem op: any of ``dst=``, ``value=`` of a write, and of ``src=``, ``value=``,
               ``condition=`` of a wait. The memory has as many bytes as before;
             - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a

@@ -167,6 +167,35 @@ def test_an_executable_keeps_the_kind_of_memory(graph, a, stream):
         stream.sync()
 
 
+def test_half_of_a_fill(graph, a, b, stream, device):
+    """What is not given stays, also once its object is closed."""
+    t = cu.zeros((2, N // 2), "f4", stream=stream)
+    node = graph.memset(t, 1.5, name="fill")
+    step = graph.instantiate()
+    for at in (node, step["fill"]):
+        at.update(value=2.5)
+        at.update(value=0)
+        at.update(value=3.5)
+        assert at.params.value == np.float32(3.5).tobytes()
+    step.launch(stream)
+    assert t.numpy(stream=stream).tolist() == [[3.5] * (N // 2)] * 2
+    for at in (node, step["fill"]):
+        at.update(dst=b)
+        assert (at.params.dst, at.params.nbytes) == (b, 4 * N)
+        at.update(value=7)  # bytes, as of any buffer
+    step.launch(stream)
+    assert numbers(b, stream) == 0x07070707
+    step["fill"].update(cu.slot("to", a))
+    step.bind(to=b)
+    with pytest.raises(TypeError, match="needs dst, value or both"):
+        step["fill"].update()
+    closed = device.allocate(64, stream=stream)
+    last = graph.memset(closed, 1, name="last")
+    closed.close()
+    last.update(value=2)
+    run(graph, stream)
+
+
 def test_a_fill_of_pageable_memory_is_refused(graph, a):
     with pytest.raises(BufferError, match="dst is pageable host memory: fill the array itself"):
         graph.memset(bytearray(64), 0)

@@ -140,10 +140,19 @@ def _rows_of(
     return rows
 
 
-def _memset(node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any, value: Any) -> None:
+def _memset(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any = None, value: Any = None
+) -> None:
+    if dst is None and value is None:
+        raise TypeError("update of a memset node needs dst, value or both")
     check_update(owner, (dst,))
     memory: Any = plain(dst)
-    owner._update_memset(node._id, memory, pattern_for(memory, value))
+    if memory is None or value is None:
+        held, row = _memory_operation(node, owner)
+        memory = held if memory is None else memory
+    of = memory.object if isinstance(memory, _core.Operand) else memory
+    pattern = row[0].to_bytes(row[1], "little") if value is None else pattern_for(of, value)
+    owner._update_memset(node._id, memory, pattern)
     note_update(owner, node._id, "memset", (("dst", dst),))
 
 
