@@ -68,7 +68,6 @@ graph.memcpy(x, b"1234", nam="copy")  # E: call-arg, reportCallIssue
 graph.callback(1)  # E: arg-type, reportArgumentType
 step[0]  # E: index, reportArgumentType
 step["fill"].update("foo")  # E: call-overload, reportArgumentType
-step["fill"].update(x)  # E: call-overload, reportArgumentType
 step["fill"].update(config, x)  # E: call-overload, reportCallIssue
 step.launch()  # E: call-arg, reportCallIssue
 train(s, "2")  # E: arg-type, reportArgumentType
