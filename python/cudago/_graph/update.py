@@ -147,13 +147,23 @@ def _memset(
         raise TypeError("update of a memset node needs dst, value or both")
     check_update(owner, (dst,))
     memory: Any = plain(dst)
-    if memory is None or value is None:
-        held, row = _memory_operation(node, owner)
-        memory = held if memory is None else memory
-    of = memory.object if isinstance(memory, _core.Operand) else memory
-    pattern = row[0].to_bytes(row[1], "little") if value is None else pattern_for(of, value)
+    if dst is None or value is None:
+        memory, pattern = _other_half(node, owner, memory, value)
+    else:
+        pattern = pattern_for(memory, value)
     owner._update_memset(node._id, memory, pattern)
     note_update(owner, node._id, "memset", (("dst", dst),))
+
+
+def _other_half(
+    node: Node | ExecNode, owner: Graph | GraphExec, memory: Any, value: Any
+) -> tuple[Any, bytes]:
+    """Return the memory and the pattern of a fill, of which one stays as it is."""
+    held, row = _memory_operation(node, owner)
+    if value is not None:
+        return held, pattern_for(held.object, value)
+    pattern: bytes = row[0].to_bytes(row[1], "little")
+    return memory, pattern
 
 
 def _write(
