@@ -6,27 +6,10 @@
 
 /* The bytes of a struct are copied as they are, so they must mean on the device what they mean here. */
 
-/* The first field of a format that means something else: its letter, '>' or 'O', and behind it its name, which stands between
- * colons. Letters inside of names are passed. */
-static const char *foreign_field(const char *format, const char **name, int *length) {
-    const char *found = NULL;
-    for (const char *at = format; *at; at++) {
-        if (*at == ':') {
-            const char *end = strchr(at + 1, ':');
-            if (!end) return found;
-            if (found) return *name = at + 1, *length = (int)(end - at - 1), found;
-            at = end;
-        } else if (!found && (*at == '>' || *at == '!' || *at == 'O')) {
-            found = at;
-        }
-    }
-    return found;
-}
-
 static int check_format(const char *format, int index, PyObject *kernel) {
     const char *name = NULL;
     int length = 0;
-    const char *found = format ? foreign_field(format, &name, &length) : NULL;
+    const char *found = cudago_format_find(format, ">!O", &name, &length);
     if (!found) return 0;
     const char *what = *found == 'O' ? "a Python object, which devices lack" : "big-endian, and devices are little-endian";
     PyObject *field = name ? PyUnicode_DecodeUTF8(name, length, "replace") : NULL;

@@ -36,13 +36,25 @@ int cudago_is_array(PyObject *object) {
 
 /* --- types of elements ------------------------------------------------------------------------------------------------- */
 
-/* Are there references to Python objects among the elements? Names of fields stand between colons. */
-static int holds_objects(const char *format) {
-    for (int in_name = 0; format && *format; format++) {
-        if (*format == ':') in_name = !in_name;
-        else if (*format == 'O' && !in_name) return 1;
+const char *cudago_format_find(const char *format, const char *letters, const char **name, int *length) {
+    const char *found = NULL;
+    for (const char *at = format; at && *at; at++) {
+        if (*at == ':') {
+            const char *end = strchr(at + 1, ':');
+            if (!end) return found;
+            if (found) return *name = at + 1, *length = (int)(end - at - 1), found;
+            at = end;
+        } else if (!found && strchr(letters, *at)) {
+            found = at;
+        }
     }
-    return 0;
+    return found;
+}
+
+static int holds_objects(const char *format) {
+    const char *name;
+    int length;
+    return cudago_format_find(format, "O", &name, &length) != NULL;
 }
 
 /* The width is that of the element: 'l' of ctypes has 8 bytes although it says that sizes are standard. */

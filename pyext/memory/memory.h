@@ -32,6 +32,9 @@ typedef struct {
 /* A memoryview of ours that holds the object's buffer export, and what it covers. NULL with BufferError, or TypeError if that
  * is references to Python objects. */
 PyObject *cudago_export_of(PyObject *object, int writable, const char *what, cudago_exported_bytes *out);
+/* The first of some letters in a format of the buffer protocol, or NULL, also for no format; letters in names of fields are
+ * passed. If the field has a name, that is told; else name stays as it is. */
+const char *cudago_format_find(const char *format, const char *letters, const char **name, int *length);
 int cudago_is_array(PyObject *object); /* of NumPy's; before NumPy is loaded nothing is. -1 with an exception */
 int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 
