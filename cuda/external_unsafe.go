@@ -140,11 +140,21 @@ func (e *ExternalSemaphore) Use() (done func(), err error) {
 	return e.end, nil
 }
 
-func (e *ExternalSemaphore) begin() error {
+// UseAgain is Use beside another that is not done, after Close too.
+func (e *ExternalSemaphore) UseAgain() (done func(), err error) {
+	if err := e.count(e.uses.again); err != nil {
+		return nil, err
+	}
+	return e.end, nil
+}
+
+func (e *ExternalSemaphore) begin() error { return e.count(e.uses.begin) }
+
+func (e *ExternalSemaphore) count(one func() bool) error {
 	if e.ctx.IsLost() {
 		return e.ctx.lostError(e.String())
 	}
-	if !e.uses.begin() {
+	if !one() {
 		return &ClosedError{e.String()}
 	}
 	return nil
@@ -235,7 +245,8 @@ func (c *Context) semaphoreNode(p *SemaphoreParams, signal func(*driver.CUDA_EXT
 	if p.Semaphore.ctx != c {
 		return badValue("semaphore", "must be of %v, as the graph is, got one of %v", c.dev, p.Semaphore.ctx.dev)
 	}
-	if err := p.Semaphore.begin(); err != nil {
+	uses := &p.Semaphore.uses
+	if err := p.Semaphore.count(func() bool { return uses.begin() || uses.again() }); err != nil { // what a node has may be closed
 		return err
 	}
 	defer p.Semaphore.end()

@@ -27,6 +27,20 @@ func (u *uses) begin() bool {
 	}
 }
 
+// again adds a user beside another, also once closed. Without another user it
+// reports false and adds none: what was closed may be destroyed.
+func (u *uses) again() bool {
+	for {
+		s := u.state.Load()
+		if s < 2 {
+			return false
+		}
+		if u.state.CompareAndSwap(s, s+2) {
+			return true
+		}
+	}
+}
+
 // end undoes one begin. It reports whether the caller must destroy the handle,
 // as the last user of a closed one.
 func (u *uses) end() (destroy bool) {

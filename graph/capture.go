@@ -169,7 +169,7 @@ func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error 
 	}
 	if p, ok := op.Params.(cuda.SemaphoreParams); ok {
 		var err error
-		if op.Operands, err = retainSemaphore(p, op.Operands); err != nil {
+		if op.Operands, err = retainSemaphore(p, op.Operands, nil); err != nil {
 			return err
 		}
 	}

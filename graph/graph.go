@@ -30,6 +30,9 @@ type Options struct {
 	// Reaper frees memory that launches left allocated, once the graph and all
 	// holders of its memory are gone. Nil: the one that [Reaper] returns.
 	Reaper *finalize.Reaper
+	// Origin says in words what a [Node.Site] is, or nothing; for the errors of a
+	// capture's end. Nil: says nothing. It must not wait, and runs with a lock held.
+	Origin func(site uint32) string
 }
 
 // A Graph is an editable graph: nodes and their dependencies. It keeps the

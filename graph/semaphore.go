@@ -18,7 +18,7 @@ func semaphoreKind(p *cuda.SemaphoreParams) cuda.NodeType {
 // cuGraphAddExternalSemaphoresSignalNode or cuGraphAddExternalSemaphoresWaitNode.
 func (g *Graph) Semaphore(p cuda.SemaphoreParams, o NodeOptions) (*Node, error) {
 	var err error
-	if o.Operands, err = retainSemaphore(p, o.Operands); err != nil {
+	if o.Operands, err = retainSemaphore(p, o.Operands, nil); err != nil {
 		return nil, err
 	}
 	return g.add(semaphoreKind(&p), o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
@@ -27,9 +27,13 @@ func (g *Graph) Semaphore(p cuda.SemaphoreParams, o NodeOptions) (*Node, error) 
 }
 
 // retainSemaphore adds the semaphore's handle to the operands of a node, which
-// are released on an error.
-func retainSemaphore(p cuda.SemaphoreParams, operands []Operand) ([]Operand, error) {
-	done, err := p.Semaphore.Use()
+// are released on an error. What the node has now it may have again, even closed.
+func retainSemaphore(p cuda.SemaphoreParams, operands []Operand, now any) ([]Operand, error) {
+	use := p.Semaphore.Use
+	if had, ok := now.(cuda.SemaphoreParams); ok && had.Semaphore == p.Semaphore {
+		use = p.Semaphore.UseAgain
+	}
+	done, err := use()
 	if err != nil {
 		newBundle(operands).release()
 		return nil, err
@@ -42,7 +46,7 @@ func retainSemaphore(p cuda.SemaphoreParams, operands []Operand) ([]Operand, err
 // cuGraphExternalSemaphoresSignalNodeSetParams or
 // cuGraphExternalSemaphoresWaitNodeSetParams.
 func (n *Node) UpdateSemaphore(p cuda.SemaphoreParams, operands []Operand) error {
-	operands, err := retainSemaphore(p, operands)
+	operands, err := retainSemaphore(p, operands, n.Params())
 	if err != nil {
 		return err
 	}
@@ -55,7 +59,7 @@ func (n *Node) UpdateSemaphore(p cuda.SemaphoreParams, operands []Operand) error
 // cuGraphExecExternalSemaphoresSignalNodeSetParams or
 // cuGraphExecExternalSemaphoresWaitNodeSetParams.
 func (n *ExecNode) UpdateSemaphore(p cuda.SemaphoreParams, operands []Operand) error {
-	operands, err := retainSemaphore(p, operands)
+	operands, err := retainSemaphore(p, operands, n.Params())
 	if err != nil {
 		return err
 	}

@@ -102,10 +102,15 @@ func TestSemaphoreUpdates(t *testing.T) {
 	released(t, ops[3])
 	require.NoError(t, a.Close())
 	require.ErrorIs(t, n.UpdateSemaphore(cuda.SemaphoreParams{Semaphore: a}, operands(&token{name: "late"})), cuda.ErrClosed)
+	require.NoError(t, b.Close())
+	more := tokens(2)
+	require.NoError(t, n.UpdateSemaphore(cuda.SemaphoreParams{Semaphore: b, Value: 4}, operands(more[0])), "the node's own, closed")
+	require.NoError(t, x.Node("done").UpdateSemaphore(cuda.SemaphoreParams{Semaphore: b, Value: 5}, operands(more[1])))
+	eventuallyReleased(t, ops[1], ops[2])
 	require.NoError(t, x.Close())
 	require.NoError(t, g.Close())
-	require.NoError(t, b.Close())
-	eventuallyReleased(t, ops[1], ops[2])
+	eventuallyReleased(t, more[0], more[1])
+	require.Zero(t, ctx.Driver().Live()["ExternalSemaphore"])
 }
 
 func TestCapturedSemaphore(t *testing.T) {

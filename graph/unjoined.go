@@ -11,11 +11,11 @@ import (
 )
 
 // unjoined lists the streams, other than that of c, whose recorded work nothing
-// in c's own stream waits for. The driver does not say which they are, and after
+// in c's own stream waits for, in words. The driver does not say which they are, and after
 // the end nobody can. Streams that only other libraries used are not known.
 //
 // Preconditions: c.mu is held.
-func (c *Capture) unjoined() []*cuda.Stream {
+func (c *Capture) unjoined() []string {
 	if len(c.others) == 0 {
 		return nil
 	}
@@ -37,16 +37,28 @@ func (c *Capture) unjoined() []*cuda.Stream {
 			todo = append(todo, before[n]...)
 		}
 	}
-	var list []*cuda.Stream
+	var list []string
 	for _, s := range c.others {
 		for _, n := range dependencies(s) {
 			if !joined[n] {
-				list = append(list, s)
+				list = append(list, s.String()+c.lastWork(n))
 				break
 			}
 		}
 	}
 	return list
+}
+
+// lastWork says which line recorded n, or nothing.
+func (c *Capture) lastWork(n cuda.NodeHandle) string {
+	op := c.recorded[n]
+	if op == nil || c.o.Origin == nil {
+		return ""
+	}
+	if line := c.o.Origin(op.site); line != "" {
+		return ", whose last work " + line + " made"
+	}
+	return ""
 }
 
 // A streamID tells streams apart: another library's has a new object in each call.
@@ -76,15 +88,11 @@ func (c *Capture) noteStream(s *cuda.Stream) {
 
 // explainUnjoined adds to an error of a capture's end which streams were not
 // joined.
-func explainUnjoined(err error, unjoined []*cuda.Stream) error {
+func explainUnjoined(err error, unjoined []string) error {
 	var call *cuda.Error
 	if len(unjoined) == 0 || !errors.As(err, &call) || !errors.Is(err, cuda.ErrorStreamCaptureUnjoined) {
 		return err
 	}
-	names := make([]string, len(unjoined))
-	for i, s := range unjoined {
-		names[i] = s.String()
-	}
-	call.Detail = strings.Join(names, ", ") + ": join it, or let the capturing stream wait for it, before the capture ends"
+	call.Detail = strings.Join(unjoined, ", ") + ": join it, or let the capturing stream wait for it, before the capture ends"
 	return err
 }

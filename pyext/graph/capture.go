@@ -43,7 +43,7 @@ func cudagoCaptureBegin(on C.uint64_t, mode C.int, recorded *C.cudago_recorded, 
 			return err
 		}
 		g := newPyGraph()
-		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundle: g.holder.tell, Reaper: border.Reaper})
+		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundle: g.holder.tell, Reaper: border.Reaper, Origin: lineText})
 		if err != nil {
 			return err
 		}

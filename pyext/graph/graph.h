@@ -311,8 +311,10 @@ typedef struct {
     SemaphoreObject *semaphore; /* borrowed */
     uint64_t value;
     int32_t waits;
+    int is_own; /* the node has it already, and goes on with it even if it was closed */
 } cudago_semaphore_given;
 int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g); /* semaphore, value, waits */
+int cudago_read_semaphore_change(PyObject *const *args, cudago_semaphore_given *g); /* and is_own */
 QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *g); /* -1 with an exception */
 QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st); /* that is usable */
 

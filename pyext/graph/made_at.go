@@ -10,12 +10,29 @@ package graph
 */
 import "C"
 
+import "sync"
+
+// lines are the texts of what site has returned, for those without the GIL: string
+// by uint32.
+var lines sync.Map
+
 // site returns the line of the program that is calling. It needs the GIL.
 func site() uint32 {
 	if C.cudago_sites_on == 0 {
 		return 0
 	}
-	return uint32(C.cudago_site_find())
+	line := uint32(C.cudago_site_find())
+	if _, known := lines.Load(line); !known {
+		lines.Store(line, siteText(line))
+	}
+	return line
+}
+
+// lineText returns "file:line" of what site returned, or nothing.
+func lineText(site uint32) string {
+	text, _ := lines.Load(site)
+	line, _ := text.(string)
+	return line
 }
 
 // siteText returns "file:line" of what site returned, or nothing. It needs the

@@ -12,11 +12,18 @@ int cudago_read_semaphore(PyObject *const *args, cudago_semaphore_given *g) {
     if (cudago_expect(args[0], CLS_SEMAPHORE, "semaphore")) return -1;
     g->semaphore = (SemaphoreObject *)args[0];
     g->waits = PyObject_IsTrue(args[2]);
+    g->is_own = 0;
     return g->waits < 0 ? -1 : cudago_semaphore_value(g->semaphore, args[1], &g->value);
 }
 
+int cudago_read_semaphore_change(PyObject *const *args, cudago_semaphore_given *g) {
+    if (cudago_read_semaphore(args, g)) return -1;
+    g->is_own = PyObject_IsTrue(args[3]);
+    return g->is_own < 0 ? -1 : 0;
+}
+
 QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *g) {
-    if (cudago_semaphore_now(g->semaphore)) return -1;
+    if (!g->is_own && cudago_semaphore_now(g->semaphore)) return -1;
     if (g->semaphore->device == device) return 0;
     return PyErr_Format(PyExc_ValueError, "semaphore is of device %d, the graph of device %d", g->semaphore->device, device), -1;
 }
@@ -45,7 +52,7 @@ PyObject *cudago_graph_semaphore(GraphObject *self, PyObject *const *args, Py_ss
 QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
     cudago_ref ref;
     cudago_ref_set(&ref, (PyObject *)g->semaphore, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
-    cudagoUpdateSemaphore(id, node, g->semaphore->id, g->value, g->waits, &ref, st);
+    cudagoUpdateSemaphore(id, node, g->is_own ? 0 : g->semaphore->id, g->value, g->waits, &ref, st);
 }
 
 static QUIET int set_now(GraphObject *self, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {
@@ -54,12 +61,12 @@ static QUIET int set_now(GraphObject *self, uint64_t node, const cudago_semaphor
     return 0;
 }
 
-/* _update_semaphore(node, semaphore, value, waits) */
+/* _update_semaphore(node, semaphore, value, waits, is_own) */
 PyObject *cudago_graph_set_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t node;
     cudago_semaphore_given g;
-    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_read_semaphore(args + 1, &g)) return NULL;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_read_semaphore_change(args + 1, &g)) return NULL;
     cudago_status st = {0};
     if (cudago_graph_ready(self) || set_now(self, node, &g, &st)) return NULL;
     if (st.kind) return cudago_raise(&st), NULL;

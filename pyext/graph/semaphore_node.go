@@ -32,11 +32,19 @@ func cudagoGraphSemaphore(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char
 //export cudagoUpdateSemaphore
 func cudagoUpdateSemaphore(id, node, semaphore, value C.uint64_t, waits C.int32_t, ref *C.cudago_ref, st *C.cudago_status) {
 	update(id, node, operands(ref, 1), st, func(n updatable, list []graph.Operand) error {
-		e, err := stream.Semaphores.Get(uint64(semaphore))
+		e, err := semaphoreOf(n, uint64(semaphore))
 		if err != nil {
 			releaseOperands(list)
 			return err
 		}
 		return n.UpdateSemaphore(cuda.SemaphoreParams{Semaphore: e, Value: uint64(value), IsWait: waits != 0}, list)
 	})
+}
+
+// semaphoreOf is the semaphore of an id; of 0, the one that the node has.
+func semaphoreOf(n updatable, id uint64) (*cuda.ExternalSemaphore, error) {
+	if p, ok := n.Params().(cuda.SemaphoreParams); ok && id == 0 {
+		return p.Semaphore, nil
+	}
+	return stream.Semaphores.Get(id)
 }

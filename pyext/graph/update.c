@@ -199,15 +199,15 @@ typedef struct {
 } semaphore_update;
 static QUIET void semaphore_now(ExecObject *self, void *at, cudago_refusal *why) {
     semaphore_update *u = at;
-    if (cudago_semaphore_closed(u->given.semaphore)) why->closed = u->given.semaphore;
+    if (!u->given.is_own && cudago_semaphore_closed(u->given.semaphore)) why->closed = u->given.semaphore;
     else cudago_set_semaphore(self->x->id, u->node, &u->given, &why->st);
 }
 
-/* _update_semaphore(node, semaphore, value, waits) */
+/* _update_semaphore(node, semaphore, value, waits, is_own) */
 PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     semaphore_update u;
-    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_read_semaphore(args + 1, &u.given) ||
+    if (n != 5 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_read_semaphore_change(args + 1, &u.given) ||
         cudago_semaphore_usable(self->device, &u.given))
         return NULL;
     return done(cudago_update_gate(self, semaphore_now, &u));

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from inspect import currentframe
+
 import pytest
 
 import cudago as cu
@@ -74,8 +76,10 @@ def test_what_is_not_joined_is_named(memory, device, stream, other):
             with graph.fork(third):
                 x.fill(1, stream=third)
             graph.fork(other)
+            x.fill(1, stream=other)
             y.fill(1, stream=other)
-        assert f"stream {other.handle:#x}: join it" in str(e.value)
+            line = currentframe().f_lineno - 1
+        assert f"stream {other.handle:#x}, whose last work {__file__}:{line}" in str(e.value)
         assert f"{third.handle:#x}" not in str(e.value)
     assert not stream.is_capturing and not other.is_capturing
     other.sync()

@@ -332,6 +332,34 @@ def test_update_releases_the_old_one(device, stream, semaphore, exported):
         assert ref() is None
 
 
+def test_the_value_changes_after_the_semaphore_was_closed(device, stream, exported):
+    semaphore = cu.ExternalSemaphore.from_fd(device, exported)
+    ref = weakref.ref(semaphore)
+    graph = cu.Graph(device)
+    graph.wait(semaphore, 1, name="ready").signal(semaphore, 2, name="done")
+    step = graph.instantiate()
+    semaphore.close()
+    step["done"].update(value=7)
+    graph["done"].update(value=8)
+    graph["ready"].update(value=3)
+    with pytest.raises(cu.ClosedError, match="semaphore is closed"):
+        step["done"].update(semaphore=semaphore, value=9)
+    del semaphore
+    exported.signal(1)
+    step.launch(stream)
+    stream.sync()
+    assert exported.value == 7
+    step.update(graph)
+    graph.close()
+    step.launch(stream)
+    stream.sync()
+    assert exported.value == 8
+    assert ref() is not None
+    step.close()
+    settle()
+    assert ref() is None
+
+
 def test_body_of_a_conditional_refuses(device, semaphore):
     graph = cu.Graph(device)
     maybe = graph.if_then(graph.condition(default=1))

@@ -223,11 +223,12 @@ def _semaphore(
     row, rows = owner._params(node._id)
     if row is None:
         raise TypeError(f"{node.name!r} was captured by another library, and is not known")
-    if semaphore is None:
+    is_own = semaphore is None
+    if is_own:
         semaphore = next(it for it, _, _, operand, _ in rows if operand == "semaphore")
     if value is None and semaphore.is_timeline:
         value = row[0]
-    owner._update_semaphore(node._id, semaphore, value, node.kind == "semaphore wait")
+    owner._update_semaphore(node._id, semaphore, value, node.kind == "semaphore wait", is_own)
 
 
 def _kernel(
