@@ -103,10 +103,10 @@ static QUIET int raise_sizes(const copying *c, uint64_t buffer, uint64_t other) 
 /* The other side of the copy, open and of the right size. */
 static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span *out) {
     if (c->operand) {
-        if (cudago_operand_now(c->operand)) return -1;
+        if (cudago_operand_now(c->operand)) return cudago_raise_closed_named(c->from ? "src" : "dst"), -1;
         *out = (cudago_span){c->operand->cell, c->operand->address, c->operand->nbytes, c->operand->readonly};
     } else {
-        if (cudago_buffer_now((BufferObject *)c->other, out)) return -1;
+        if (cudago_buffer_now((BufferObject *)c->other, out)) return cudago_raise_closed_named(c->from ? "src" : "dst"), -1;
         if (!c->from && cudago_writable(out->readonly, "dst")) return -1;
     }
     return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);

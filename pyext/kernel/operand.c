@@ -236,7 +236,7 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     o->device = -1;
     if (resolve(o, object, flags, what) || watch_storage(o) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || keep_address(o) || cudago_stall_wait()) {
         Py_DECREF(o);
-        return NULL;
+        return cudago_raise_closed_named(what), NULL;
     }
     return o;
 }

@@ -276,7 +276,8 @@ class ObjectCode:
         UnsupportedError
             If the kernel needs something that the simulated driver lacks.
         ValueError
-            If `strict_types` has another number of types than the kernel has parameters.
+            If `strict_types` has another number of types than the kernel has parameters, or one
+            that a parameter cannot have.
         CUDAError
             If the code is for another architecture. Or in a host callback, if the code is not
             loaded yet: loading waits for the device, which waits for the callback.
