@@ -54,6 +54,14 @@ static QUIET cudago_cell *adopt_now(StreamObject *stream, adopted_cell *c, int v
     return cudago_pool_cell_fill(&c->pool, stream->device, visible, ptr, size, s);
 }
 
+int cudago_adopt_check(int32_t device, uint64_t ptr, uint64_t size) {
+    cudago_status st = {0};
+    Py_BEGIN_ALLOW_THREADS
+    cudagoAdoptCheck(device, ptr, size, &st);
+    Py_END_ALLOW_THREADS
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 static PyObject *adopt(StreamObject *stream, uint64_t ptr, uint64_t size, PyObject *owner) {
     cudago_status st = {0};
     uint32_t generation;

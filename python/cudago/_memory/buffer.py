@@ -88,7 +88,9 @@ class Buffer(_core.Buffer):
         size : int
             Size in bytes.
         owner : object
-            What keeps the memory allocated. The buffer, and whatever uses its memory, keep it.
+            What keeps the memory allocated. The buffer, and whatever uses its memory, keep it,
+            which Python's garbage collector does not see: of an owner that holds the buffer, close
+            the buffer, or neither is ever freed.
         stream : Stream
             Stream in whose order the memory can be used, and in whose order the owner may free it.
 

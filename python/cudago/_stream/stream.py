@@ -99,7 +99,9 @@ class Stream(MemoryOperations, _core.Stream):
             The stream's device, which is not checked; by default device 0.
         owner : object, optional
             Object that keeps the handle valid; the stream keeps it alive, and so does memory that
-            is allocated on it. Keep the owner yourself until the stream's work has completed.
+            is allocated on it. Keep the owner yourself until the stream's work has completed. An
+            owner that has such memory is never collected, as Python does not see that the memory
+            keeps it: close the memory.
 
         Returns
         -------

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._kernel.interop import _read_cuda_array_interface
-from .._memory.buffer import Buffer
 from .._stream.stream import Stream, stream_of
 
 if TYPE_CHECKING:
@@ -41,14 +40,16 @@ def facts(obj: Any, what: str) -> tuple[tuple[int, ...], str]:
 
 
 def through(obj: Any, stream: StreamLike, what: str) -> Tensor:
-    """Return a tensor over the memory of an object, behind the work that its interface names."""
+    """Return a tensor over the memory of an object, behind the work that its interface names.
+
+    What a capture records does not wait: its graph runs later.
+    """
     interface = obj.__cuda_array_interface__
     address, nbytes, theirs, readonly, _ = _read_cuda_array_interface(interface, what)
     shape, name = shape_and_type(interface, what)
     own = stream_of(stream)
     if not nbytes:
         return own.device.allocate(0, stream=own).view(name, shape)
-    if theirs is not None:
+    if theirs is not None and not own.is_capturing:
         own.wait(Stream.from_handle(theirs, device=own.device, owner=obj))
-    memory = Buffer.from_handle(address, nbytes, owner=obj, stream=own)
-    return memory.view(name, shape)._through_interface(readonly)
+    return _core._tensor_through(obj, address, own.device.ordinal, readonly, name, shape)

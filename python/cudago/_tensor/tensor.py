@@ -168,7 +168,7 @@ class Tensor(_core.Tensor):
             raise ValueError("the tensor is read-only")
         source = as_source(src, self, stream)
         check_alike("src", source, self)
-        copy(self, source, stream_of(stream))
+        copy(self, source, stream_of(stream), (self, src))
 
     def copy_to(self, dst: Any, *, stream: StreamLike) -> None:
         """Copy the elements into an array or another tensor.
@@ -219,7 +219,7 @@ class Tensor(_core.Tensor):
         if target.is_readonly:
             raise ValueError("dst is read-only")
         check_alike("dst", target, self)
-        copy(target, self, on)
+        copy(target, self, on, (dst, self))
 
     def astype(self, dtype: Any, *, stream: StreamLike | None = None, copy: bool = True) -> Tensor:
         """Return the elements in another element type, as a new tensor.
