@@ -141,6 +141,15 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
         if (cudago_exclusive && cudago_stall_wait()) return bad; \
     } while (0)
 
+/* At exit Go has closed everything: an object that is left then says so, and closing it, as finalizers and the ends of with
+ * blocks do, is no mistake. Not so in a forked child. */
+static inline QUIET int cudago_is_over(void) { return cudago_unusable && !cudago_forked; }
+#define CUDAGO_ENTER_CLOSE() \
+    do { \
+        if (cudago_is_over()) Py_RETURN_NONE; \
+        CUDAGO_ENTER(NULL); \
+    } while (0)
+
 /* thread.c */
 QUIET int32_t cudago_thread(void); /* the one that calls */
 QUIET int cudago_thread_is_over(int32_t thread);

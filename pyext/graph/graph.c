@@ -179,7 +179,7 @@ static QUIET int may_close(GraphObject *self) {
 }
 static PyObject *graph_close(GraphObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     if (may_close(self)) return NULL;
     graph_release(self, 0);
     cudago_drain();

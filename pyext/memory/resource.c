@@ -309,7 +309,7 @@ static QUIET void let_go(ResourceObject *self) {
 
 static PyObject *resource_close(ResourceObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     let_go(self);
     Py_RETURN_NONE;
 }

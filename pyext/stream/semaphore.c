@@ -95,7 +95,7 @@ static void semaphore_release(SemaphoreObject *self) {
 
 static PyObject *semaphore_close(SemaphoreObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     semaphore_release(self);
     Py_RETURN_NONE;
 }

@@ -134,7 +134,7 @@ static void stream_release(StreamObject *self) {
 
 static PyObject *stream_close(StreamObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     stream_release(self);
     Py_RETURN_NONE;
 }

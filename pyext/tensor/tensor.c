@@ -108,7 +108,7 @@ void cudago_cell_let_go(cudago_cell *cell) {
 
 static PyObject *tensor_close(TensorObject *t, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     if (t->cell && t->exports) {
         PyErr_Format(PyExc_BufferError, "tensor cannot be closed: %d buffer(s) of its memory are in use", t->exports);
         return NULL;

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .. import _core
 from .._card import card
 from .._ordinal import device_at
-from ..errors import CUDAError, GraphUpdateError
+from ..errors import ClosedError, CUDAError, GraphUpdateError
 from .embedding import launch_into
 from .exec_node import ExecNode
 from .profile import GraphProfile, profile_of
@@ -245,7 +245,11 @@ class GraphExec(_core.GraphExec):
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.GraphExec: closed>"
-        return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
+        try:
+            nodes = self._count()
+        except ClosedError:  # the interpreter is ending
+            return "<cudago.GraphExec: closed>"
+        return f"<cudago.GraphExec of {nodes} nodes, launched {self.launch_count} times>"
 
 
 def _is_shared(name: str, step: GraphExec) -> bool:

@@ -213,8 +213,8 @@ def _copy_piece(
 
     A tensor operand carries the kind of its memory, which a buffer operand does not.
     """
-    to: Tensor | _core.Operand = dst
-    of: Tensor | _core.Operand = src
+    to: Any = dst
+    of: Any = src
     if given is not None and stream.is_capturing:
         to, of = _core._operand(dst, given[0], True), _core._operand(src, given[1], False)
     if not is_pageable(dst):

@@ -436,7 +436,10 @@ class Tensor(_core.Tensor):
     _repr_pretty_ = pretty
 
     def __repr__(self) -> str:
-        return self._described(glance)
+        try:
+            return self._described(glance)
+        except ClosedError:  # the interpreter is ending
+            return "<Tensor closed>"
 
     def _described(self, values: Callable[[Tensor], str]) -> str:
         """Describe it, with what `values` tells of its elements."""
