@@ -50,11 +50,13 @@
     "------\n" \
     "CUDAError\n" \
     "    If any work queued earlier has failed.\n" \
+    "ValueError\n" \
+    "    If a stream is capturing. A capture of cudago's continues; one that another library\n" \
+    "    began is invalidated.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Waits for all streams, including those of other libraries. Ctrl-C ends the wait. Not allowed\n" \
-    "while a stream is capturing; a capture that another library began is invalidated.\n" \
+    "Waits for all streams, including those of other libraries. Ctrl-C ends the wait.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -94,10 +96,12 @@
     "------\n" \
     "CUDAError\n" \
     "    If any work queued earlier has failed.\n" \
+    "ValueError\n" \
+    "    If the stream is capturing. The capture continues.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Ctrl-C ends the wait. Not allowed while the stream is capturing.\n" \
+    "Ctrl-C ends the wait.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -183,19 +187,23 @@
     "Raises\n" \
     "------\n" \
     "CUDAError\n" \
-    "    If the work failed, or the event was last recorded in a capture.\n" \
+    "    If the work failed.\n" \
+    "ValueError\n" \
+    "    If the event was last recorded in a capture: it stands for a place in the graph, and no\n" \
+    "    work of this process is marked. A capture that is open continues.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Ctrl-C ends the wait. An event that was never recorded is complete. Waiting for an event\n" \
-    "recorded in an open capture invalidates that capture.\n" \
+    "Ctrl-C ends the wait. An event that was never recorded is complete.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
     "``cuEventSynchronize``"
 
 #define DOC_EVENT_IS_DONE \
-    "Whether the work that the event marks has completed."
+    "Whether the work that the event marks has completed.\n" \
+    "\n" \
+    "ValueError if the event was last recorded in a capture."
 
 #define DOC_EVENT_IS_CLOSED \
     "Whether `close` was called."
@@ -1234,7 +1242,7 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Not allowed while `stream` is capturing.\n" \
+    "Stream-ordered on `stream`. ValueError while `stream` is capturing.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

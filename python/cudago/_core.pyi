@@ -93,11 +93,13 @@ class Device:
         ------
         CUDAError
             If any work queued earlier has failed.
+        ValueError
+            If a stream is capturing. A capture of cudago's continues; one that another library
+            began is invalidated.
 
         Notes
         -----
-        Waits for all streams, including those of other libraries. Ctrl-C ends the wait. Not allowed
-        while a stream is capturing; a capture that another library began is invalidated.
+        Waits for all streams, including those of other libraries. Ctrl-C ends the wait.
 
         References
         ----------
@@ -140,10 +142,12 @@ class Stream:
         ------
         CUDAError
             If any work queued earlier has failed.
+        ValueError
+            If the stream is capturing. The capture continues.
 
         Notes
         -----
-        Ctrl-C ends the wait. Not allowed while the stream is capturing.
+        Ctrl-C ends the wait.
 
         References
         ----------
@@ -240,12 +244,14 @@ class Event:
         Raises
         ------
         CUDAError
-            If the work failed, or the event was last recorded in a capture.
+            If the work failed.
+        ValueError
+            If the event was last recorded in a capture: it stands for a place in the graph, and no
+            work of this process is marked. A capture that is open continues.
 
         Notes
         -----
-        Ctrl-C ends the wait. An event that was never recorded is complete. Waiting for an event
-        recorded in an open capture invalidates that capture.
+        Ctrl-C ends the wait. An event that was never recorded is complete.
 
         References
         ----------
@@ -256,7 +262,10 @@ class Event:
     def __exit__(self, *args: object) -> None: ...
     @property
     def is_done(self) -> bool:
-        """Whether the work that the event marks has completed."""
+        """Whether the work that the event marks has completed.
+
+        ValueError if the event was last recorded in a capture.
+        """
 
     @property
     def is_closed(self) -> bool:
@@ -1717,7 +1726,7 @@ class GraphExec:
 
         Notes
         -----
-        Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+        Stream-ordered on `stream`. ValueError while `stream` is capturing.
 
         References
         ----------
