@@ -1242,7 +1242,7 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. ValueError while `stream` is capturing.\n" \
+    "Stream-ordered on `stream`. Not allowed while `stream` is capturing.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

@@ -1726,7 +1726,7 @@ class GraphExec:
 
         Notes
         -----
-        Stream-ordered on `stream`. ValueError while `stream` is capturing.
+        Stream-ordered on `stream`. Not allowed while `stream` is capturing.
 
         References
         ----------

@@ -101,7 +101,7 @@ def prefetch_batch(
 
     Notes
     -----
-    Stream-ordered on `stream`. ValueError while `stream` is capturing. On drivers before CUDA 13.0
+    Stream-ordered on `stream`. Not allowed while `stream` is capturing. On drivers before CUDA 13.0
     and on the legacy default stream, each prefetch is a call.
 
     References

@@ -296,7 +296,7 @@ class Buffer(_core.Buffer):
 
         Notes
         -----
-        Stream-ordered on `stream`. ValueError while `stream` is capturing. Moves whole pages. It
+        Stream-ordered on `stream`. Not allowed while `stream` is capturing. Moves whole pages. It
         only affects the speed of later accesses; on the simulated driver not even that.
 
         References

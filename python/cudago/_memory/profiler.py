@@ -61,7 +61,7 @@ class profiler:
 
         Notes
         -----
-        ValueError while a stream is capturing.
+        Not allowed while a stream is capturing.
 
         References
         ----------
@@ -80,7 +80,7 @@ class profiler:
 
         Notes
         -----
-        ValueError while a stream is capturing.
+        Not allowed while a stream is capturing.
 
         References
         ----------
