@@ -54,7 +54,8 @@ class Stored:
         and kernels as PTX, or as machine code if their PTX is not known. Operands refer to the
         allocations that they are in, so those that share memory share it in the loaded graph. It
         has no Python functions, and nothing that Python runs. An argument that is an address, as an
-        int, is understood if another operand is in that memory; otherwise it stays that number.
+        int, is understood if another operand is in that memory; otherwise it stays that number. A
+        struct with such an address, at any of its bytes, cannot be saved.
         Updates of executables are not part of the graph.
 
         It is a zip file without compression: ``graph.json``, ``code/N`` and ``memory/N``.
