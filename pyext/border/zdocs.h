@@ -66,7 +66,9 @@
     "The device's number."
 
 #define DOC_DEVICE_MEMORY_RESOURCE \
-    "The resource that `allocate` uses: by default, the device's default pool. Can be set."
+    "The resource that `allocate` uses: by default, the device's default pool.\n" \
+    "\n" \
+    "Can be set, to one that is open and of this device, or of the host's memory."
 
 #define DOC_DEVICE_READS_PAGEABLE_MEMORY \
     "Whether kernels read pageable host memory, so that a NumPy array can be an argument."

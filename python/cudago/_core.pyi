@@ -112,7 +112,10 @@ class Device:
 
     @property
     def memory_resource(self) -> _resource.MemoryResource:
-        """The resource that `allocate` uses: by default, the device's default pool. Can be set."""
+        """The resource that `allocate` uses: by default, the device's default pool.
+
+        Can be set, to one that is open and of this device, or of the host's memory.
+        """
 
     @memory_resource.setter
     def memory_resource(self, value: MemoryResource, /) -> None: ...

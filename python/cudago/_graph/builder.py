@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._memory.resource import mask_of
+from .._native import unnamed
 from .._stream.callee import expect_callback
 from .._tensor import copy, strided
 from .._tensor.element import pattern_for
@@ -40,6 +41,7 @@ def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
     return node
 
 
+@unnamed
 class Builder(SignalNodes, Branching):
     """What graphs and nodes share: methods that add a node after others."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._native import unnamed
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
+@unnamed
 class Stored:
     """The part of `Graph` that deals with files."""
 
