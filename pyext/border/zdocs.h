@@ -273,7 +273,7 @@
     "Number of multiprocessors that its kernels run on, according to the driver."
 
 #define DOC_MEMORYRESOURCE_ALLOCATE \
-    "allocate($self, size, /, *, stream=None)\n" \
+    "allocate($self, size, /, *, stream)\n" \
     "--\n" \
     "\n" \
     "Allocate memory.\n" \
@@ -282,9 +282,10 @@
     "----------\n" \
     "size : int\n" \
     "    Size in bytes. An empty buffer has no address.\n" \
-    "stream : Stream, optional\n" \
-    "    Stream that orders the allocation, and later the free. Required for device memory. Other\n" \
-    "    memory is usable at once; with a stream, its free waits for that stream's work.\n" \
+    "stream : Stream\n" \
+    "    Stream that orders the allocation, and later the free. Only pinned and managed memory\n" \
+    "    without a pool can do without: it is usable at once; with a stream, its free waits for\n" \
+    "    that stream's work.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \

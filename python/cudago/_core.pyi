@@ -368,18 +368,18 @@ class GreenContext:
 # --- memory ---------------------------------------------------------------------------------------
 
 class MemoryResource:
-    def allocate(
-        self, size: SupportsIndex, /, *, stream: StreamLike | None = None
-    ) -> _buffers.Buffer:
+    # As narrow as what a subclass of the user's has to take.
+    def allocate(self, size: int, /, *, stream: StreamLike) -> _buffers.Buffer:
         """Allocate memory.
 
         Parameters
         ----------
         size : int
             Size in bytes. An empty buffer has no address.
-        stream : Stream, optional
-            Stream that orders the allocation, and later the free. Required for device memory. Other
-            memory is usable at once; with a stream, its free waits for that stream's work.
+        stream : Stream
+            Stream that orders the allocation, and later the free. Only pinned and managed memory
+            without a pool can do without: it is usable at once; with a stream, its free waits for
+            that stream's work.
 
         Returns
         -------
@@ -1493,7 +1493,7 @@ class ExecNode:
     ) -> None: ...
     @overload
     def update(
-        self, /, dst: MemoryLike | _slot.Slot = ..., value: int | BufferLike | np.generic = ...
+        self, /, dst: MemoryLike | _slot.Slot = ..., value: complex | BufferLike | np.generic = ...
     ) -> None: ...
     @overload
     def update(

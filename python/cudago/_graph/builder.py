@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer
     from .._memory.device import Device
+    from .._tensor.array import OpaqueArray
     from ..typing import BufferLike, CaptureMode, MemoryLike, StreamLike
     from .graph import Graph
     from .node import Node
@@ -48,13 +49,17 @@ class Builder(SignalNodes, Branching):
     __slots__ = ()
 
     def memcpy(
-        self, dst: MemoryLike | Slot, src: MemoryLike | Slot, *, name: str | None = None
+        self,
+        dst: MemoryLike | OpaqueArray | Slot,
+        src: MemoryLike | OpaqueArray | Slot,
+        *,
+        name: str | None = None,
     ) -> Node:
         """Add a copy. Host memory is read or written at each launch.
 
         Parameters
         ----------
-        dst, src : Buffer, Pointer, Tensor, or any object with memory
+        dst, src : Buffer, Pointer, Tensor, OpaqueArray, or any object with memory
             NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries, of the same size. If
             one is a tensor with gaps between its elements, both must have the same shape. The graph
             keeps both alive, and a ``bytearray`` cannot be resized meanwhile. A `slot` can be

@@ -279,10 +279,8 @@ class DeviceMemoryResource(Shareable, _Pooled):
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # Device memory needs a stream, which other resources do without.
-        def allocate(  # type: ignore[override]
-            self, size: SupportsIndex, /, *, stream: StreamLike
-        ) -> Buffer: ...
+
+        def allocate(self, size: SupportsIndex, /, *, stream: StreamLike) -> Buffer: ...
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
         """Create the resource, or another object over the device's default pool."""
@@ -418,6 +416,10 @@ class VirtualMemoryResource(MemoryResource):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def allocate(self, size: SupportsIndex, /, *, stream: StreamLike) -> Buffer: ...
 
     def __new__(
         cls, device: Device, *, reserve: int | None = None, peers: Iterable[Device] = ()
