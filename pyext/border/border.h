@@ -264,6 +264,13 @@ typedef struct {
  * that is none of them. seen is the call's own: cudago_names[CUDAGO_CALLERS]. */
 PyObject *cudago_read_names(cudago_names *seen, cudago_keyword *known, int n_known, PyObject *names, PyObject *const *values,
                             PyObject **const *slots);
+/* A number for a message, a new reference. Python writes no integers of thousands of digits, which are then called so. */
+PyObject *cudago_number_text(PyObject *number);
+/* Raises "WANTED, got NUMBER" in the place of any other exception; returns -1. */
+int cudago_raise_number(PyObject *type, PyObject *number, const char *format, ...);
+PyObject *cudago_index(PyObject *o, const char *name); /* an int, a new reference; otherwise TypeError with the name */
+/* A number of 64 bits without a sign; otherwise TypeError, or OverflowError that says what was wanted. */
+int cudago_uint64(PyObject *o, const char *name, const char *wanted, uint64_t *out);
 /* A 32-bit int that is at least `least`; otherwise TypeError, or ValueError with the range. */
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out);
 

@@ -100,7 +100,7 @@ int cudago_priority(PyObject *o, int32_t *priority) {
     long v = PyLong_AsLongAndOverflow(o, &overflow);
     if (v == -1 && PyErr_Occurred()) return -1;
     if (overflow || v < INT32_MIN || v > INT32_MAX)
-        return PyErr_Format(PyExc_OverflowError, "priority must be -2**31 to 2**31-1, got %S", o), -1;
+        return cudago_raise_number(PyExc_OverflowError, o, "priority must be -2**31 to 2**31-1");
     *priority = (int32_t)v;
     return 0;
 }

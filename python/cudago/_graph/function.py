@@ -9,7 +9,7 @@ import operator
 from functools import partial, update_wrapper
 from threading import get_ident
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 from weakref import ref
 
 from .. import _core
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphFunction", "graph"]
 
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _REFUSED: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (inspect.iscoroutinefunction, "an async function"),
     (inspect.isasyncgenfunction, "an async generator"),
@@ -291,8 +292,13 @@ class GraphFunction(Generic[_P]):
 
     @overload
     def __get__(self, obj: None, owner: type | None = None) -> Self: ...
+    # Of an instance it is a bound method, which has all of this too. Type checkers see the latter.
     @overload
-    def __get__(self, obj: object, owner: type | None = None) -> Callable[..., None]: ...
+    def __get__(
+        self: GraphFunction[Concatenate[Any, _Q]], obj: object, owner: type | None = None
+    ) -> GraphFunction[_Q]: ...
+    @overload
+    def __get__(self, obj: object, owner: type | None = None) -> GraphFunction[...]: ...
     def __get__(self, obj: object, owner: type | None = None) -> Any:
         return self if obj is None else MethodType(self, obj)
 

@@ -68,6 +68,14 @@ class ObjectCode:
         elif isinstance(code, str | os.PathLike):
             with open(code, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
                 code = file.read()
+        try:
+            nbytes = memoryview(code).nbytes
+        except TypeError:
+            raise TypeError(
+                f"code must be {kind}, or the path of a file, not {type(code)}"
+            ) from None
+        if not nbytes:
+            raise ValueError(f"code must be {kind}, or the path of a file, and not empty")
         return cls(_core._code_from(kind, code), kind)
 
     @classmethod

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from .. import _core
 from .. import _zconstants as _z
@@ -314,6 +314,13 @@ class Buffer(_core.Buffer):
         """
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
+
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> NoReturn:
+        # Asked for memory that has no address here. NumPy would make an array of one object.
+        raise TypeError(
+            "a cudago Buffer that the host cannot read is not converted to a NumPy array by "
+            "itself: use buffer.copy_to(array, stream=...), which copies"
+        )
 
     _repr_html_ = card
     _repr_pretty_ = pretty

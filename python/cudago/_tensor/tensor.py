@@ -165,7 +165,7 @@ class Tensor(_core.Tensor):
         if self.is_closed:
             raise ClosedError("tensor is closed")
         if self.is_readonly:
-            raise ValueError("the tensor is read-only")
+            raise BufferError("the tensor is read-only")
         source = as_source(src, self, stream)
         check_alike("src", source, self)
         copy(self, source, stream_of(stream), (self, src))
@@ -217,7 +217,7 @@ class Tensor(_core.Tensor):
             return
         target = as_target(dst, stream)
         if target.is_readonly:
-            raise ValueError("dst is read-only")
+            raise BufferError("dst is read-only")
         check_alike("dst", target, self)
         copy(target, self, on, (dst, self))
 
@@ -416,7 +416,7 @@ class Tensor(_core.Tensor):
         if self.is_closed:
             raise ClosedError("tensor is closed")
         if self.is_readonly:
-            raise ValueError("the tensor is read-only")
+            raise BufferError("the tensor is read-only")
         if is_pageable(self):
             raise BufferError("the tensor is pageable host memory: fill the array itself")
         pattern = shortest(element(value, self.dtype_name))
