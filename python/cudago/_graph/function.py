@@ -368,7 +368,7 @@ def graph(func: Any = None, /, *, max_graphs: int = 16) -> Any:
     its signature names, such as ``self``.
 
     The function is captured in the mode ``"thread_local"``. If it raises an exception, the capture
-    is discarded and the stream can be used. Threads can call it at the same time, in one stream too:
+    is discarded and the stream can be used. Threads can call it at the same time; in one stream
     they take turns. Other work that a thread queues in the stream while another thread's call is
     captured becomes part of that graph, as in any capture: give it a stream of its own, or make
     the first calls before the threads start.
