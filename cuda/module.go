@@ -6,6 +6,7 @@ package cuda
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -261,13 +262,21 @@ func (m *Module) listKernels() string {
 	return "there are " + list(readable(names))
 }
 
-// list joins the first names, and says how many there are besides.
+// list joins the first names, and says how many there are besides. Names of
+// templates are long; one that nobody would read to its end is cut.
 func list(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	const most, longest = 20, 4 << 10
+	shown := slices.Clone(names[:min(len(names), most)])
+	for i, name := range shown {
+		if len(name) > longest {
+			shown[i] = fmt.Sprintf("%s... (%d characters)", name[:longest], len(name))
+		}
 	}
-	return strings.Join(names, ", ")
+	text := strings.Join(shown, ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
 }
 
 // signature returns what is known of a kernel's parameters: everything from
