@@ -275,7 +275,8 @@ type PTXError struct {
 	// the driver did not report it.
 	Line, Column int
 	// Message is the first complaint, Log all that the driver wrote, and Source
-	// the line of PTX that it is about; any of them may be empty.
+	// the line of PTX that it is about, of a long one the part around Column; any of
+	// them may be empty.
 	Message, Log, Source string
 	// mark is a caret, as far from the left as Column is in Source; empty without a column.
 	mark string

@@ -4,7 +4,10 @@
 package cuda
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -93,6 +96,20 @@ func TestPTXError(t *testing.T) {
 			require.ErrorIs(t, err, ErrorInvalidPTX)
 		})
 	}
+}
+
+// A generated line can have megabytes: the error shows the part around the fault.
+func TestPTXErrorOfALongLine(t *testing.T) {
+	text := "\t" + strings.Repeat("é", 1_000_000) + "wrong" + strings.Repeat("é", 1_000_000)
+	column := 1 + 2_000_000 + 1
+	err := newPTXError("cuModuleLoadDataEx", ErrorInvalidPTX, fmt.Sprintf("line 1, column %d: what", column), text)
+	require.True(t, utf8.ValidString(err.Source))
+	require.Contains(t, err.Source, "wrong")
+	require.LessOrEqual(t, len(err.Source), 160)
+	require.Equal(t, strings.Index(err.Source, "wrong"), 2*strings.Index(err.mark, "^"), "é has two bytes")
+	err = newPTXError("cuModuleLoadDataEx", ErrorInvalidPTX, "line 1; error : what", text)
+	require.Equal(t, strings.Repeat("é", 80), err.Source)
+	require.Empty(t, err.mark)
 }
 
 func TestDriverNotFoundErrorSaysWhatToDo(t *testing.T) {

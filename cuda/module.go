@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptx"
 )
 
 // A Module is code loaded on a device. Its [ObjectCode] and each of its open
@@ -85,29 +86,12 @@ func newPTXError(op string, r Result, log, text string) *PTXError {
 	n := 0
 	for line := range strings.Lines(text) {
 		if n++; n == e.Line {
-			e.Source = strings.TrimSpace(line)
-			e.mark = markColumn(line, e.Column)
+			indent := len(line) - len(strings.TrimLeft(line, " \t"))
+			e.Source, e.mark = ptx.Excerpt(strings.TrimSpace(line), e.Column-indent)
 			break
 		}
 	}
 	return e
-}
-
-// markColumn returns what stands under line without the blanks around it to
-// mark a column, which counts bytes from 1: a caret, or nothing if there is no
-// such column.
-func markColumn(line string, column int) string {
-	before := len(line) - len(strings.TrimLeft(line, " \t"))
-	if column <= before || column > len(strings.TrimRight(line, " \t\r\n"))+1 {
-		return ""
-	}
-	blank := strings.Map(func(r rune) rune {
-		if r == '\t' {
-			return r // as wide as in the line above
-		}
-		return ' '
-	}, line[before:column-1])
-	return blank + "^"
 }
 
 // Context returns the context that m is loaded in.

@@ -371,6 +371,16 @@ def test_ptx_errors_show_the_place(change, line, column, message, driver):
         assert text.splitlines()[line - 1].strip() in str(e.value)
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_errors_show_a_part_of_a_long_line(driver):
+    text = PTX.replace("    ret;", "    " + "add.u32 %r1, %r1, 1; " * 50_000 + "bogus; ret;")
+    with pytest.raises(cu.PTXError, match="unknown instruction bogus") as e:
+        cu.ObjectCode.from_ptx(text).get_kernel("store")
+    assert "add.u32 %r1, %r1, 1; bogus; ret;" in str(e.value)
+    assert len(str(e.value)) < 600
+    assert e.value.column > 1_000_000
+
+
 def test_kernel_with_many_parameters(device, stream):
     names = [f"p{i}" for i in range(500)]
     more = "".join(f".param .u32 {n}, " for n in names)
