@@ -182,6 +182,11 @@ const (
 	KernelSharedMemoryPreference KernelAttribute = 9 // percent of the cache; -1 is the driver's choice
 )
 
+// MaxLocalSize is more local memory than a thread can have, in bytes: the driver
+// loads a kernel that needs more, and does not launch it. CUDA Programming Guide,
+// "Technical Specifications per Compute Capability".
+const MaxLocalSize = 512 << 10
+
 // KernelAttributeNames returns every attribute by its name for Python.
 func KernelAttributeNames() map[string]KernelAttribute {
 	return map[string]KernelAttribute{
