@@ -95,6 +95,7 @@ typedef struct {
     int32_t host_visible; /* the driver's device memory has an address for the host */
     int32_t home;         /* the device whose reset destroys it */
     uint32_t generation;
+    uint32_t peers;       /* of virtual memory: a bit for each other device that may use it, for good */
 } ResourceObject;
 /* Did a reset destroy it? One written in Python has nothing of a device's. */
 static inline QUIET int cudago_resource_lost(const ResourceObject *r) {
@@ -175,6 +176,7 @@ static inline QUIET cudago_cell *cudago_cell_for_graphs(cudago_cell *cell) {
 typedef struct {
     cudago_pool_cell pool;
     uint64_t id; /* Go's handle of the cuda.Buffer */
+    uint32_t peers; /* those of its resource, which may be closed; 0 for what another process or API has allocated */
 } cudago_virtual_cell;
 
 void cudago_virtual_cell_release(cudago_cell *cell);
@@ -332,6 +334,10 @@ typedef struct {
  * they may, 0 if not, -1 with an exception. */
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
 /* For what is called so, and used in a stream of device: 0, or -1 with an exception. */
+/* The end of a message about memory that is not reachable. */
+#define CUDAGO_HAS_NO_ACCESS \
+    "which has no access to that memory: see peer_accessible_by of DeviceMemoryResource, and peers of VirtualMemoryResource " \
+    "and Graph.allocate"
 QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);

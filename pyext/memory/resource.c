@@ -176,6 +176,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
         free(c);
         c = NULL;
     } else {
+        c->peers = self->peers;
         cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, cudago_release_virtual);
         device_cell(self, &c->pool, ptr, size, s);
         cudago_tally_add(TALLY_VIRTUAL, 1, (int64_t)size);
