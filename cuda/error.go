@@ -348,6 +348,16 @@ func (c *Context) check(op string, r driver.CUresult) error {
 	return c.fail(op, r, "")
 }
 
+// explained adds to an error of a driver call what the call was about, if it says
+// nothing of it yet.
+func explained(err error, format string, args ...any) error {
+	var e *Error
+	if err != nil && errors.As(err, &e) && e.Detail == "" {
+		e.Detail = fmt.Sprintf(format, args...)
+	}
+	return err
+}
+
 // waited is check for a call that waits. The driver tells a check's finding to
 // one of the calls that fail with it: for the others the wait was all.
 func (c *Context) waited(op string, r driver.CUresult) error {

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
 func TestErrorText(t *testing.T) {
@@ -47,6 +49,13 @@ func TestSticky(t *testing.T) {
 	require.False(t, ErrorOutOfMemory.Sticky())
 	require.False(t, ErrorNotReady.Sticky())
 	require.False(t, ErrorStreamCaptureInvalidated.Sticky())
+}
+
+func TestExplainedErrors(t *testing.T) {
+	require.NoError(t, explained(nil, "never"))
+	require.EqualError(t, explained(check("cuInit", driver.CUDA_ERROR_NO_DEVICE), "%d bytes", 5), "cuInit: CUDA_ERROR_NO_DEVICE: there is no CUDA device (5 bytes)")
+	known := &Error{Op: "cuInit", Result: ErrorNoDevice, Detail: "known"}
+	require.EqualError(t, explained(known, "%d bytes", 5), "cuInit: CUDA_ERROR_NO_DEVICE: there is no CUDA device (known)")
 }
 
 func TestCompileErrorShowsTheFirstError(t *testing.T) {

@@ -176,15 +176,11 @@ func cudagoKernelOptIn(k *C.cudago_kernel, bytes C.uint32_t, most *C.uint32_t, s
 		if err != nil {
 			return err
 		}
-		all, err := kernel.Device().Attribute(cuda.MaxSharedMemoryPerBlockOptin)
+		all, err := kernel.MaxDynamicSharedSize()
 		if err != nil {
 			return err
 		}
-		static, err := kernel.Attribute(cuda.KernelSharedSize)
-		if err != nil {
-			return err
-		}
-		*most = max(*most, C.uint32_t(max(0, all-static)))
+		*most = max(*most, C.uint32_t(all))
 		if bytes > *most {
 			return nil
 		}

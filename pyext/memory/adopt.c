@@ -80,7 +80,7 @@ PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_
     CUDAGO_ENTER(NULL);
     if (n != 4) return PyErr_SetString(PyExc_TypeError, "_buffer_adopt(address, size, stream, owner)"), NULL;
     uint64_t ptr = PyLong_AsUnsignedLongLong(args[0]), size;
-    if (PyErr_Occurred() || cudago_size(args[1], &size)) return NULL;
+    if (PyErr_Occurred() || cudago_size(args[1], "size in bytes", &size)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[2], &keep);
     PyObject *buffer = stream ? adopt(stream, ptr, size, args[3]) : NULL;

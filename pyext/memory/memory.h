@@ -263,7 +263,8 @@ static inline QUIET uint32_t cudago_exports_class(int32_t device) { return (uint
 
 /* Takes over the caller's count of cell. */
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
-int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
+/* A number of bytes that is called name in messages; -1 with an exception. */
+int cudago_size(PyObject *number, const char *name, uint64_t *size);
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
 QUIET int cudago_writable(int readonly, const char *what); /* -1 with BufferError if it is read-only */
 QUIET void cudago_buffers_release(void); /* at exit: releases the memory of every open Buffer */
@@ -333,11 +334,11 @@ typedef struct {
 /* peer.c: may kernels on a device touch the cell's memory? The memory is on owner, or on no device if that is -1. 1 if
  * they may, 0 if not, -1 with an exception. */
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
-/* For what is called so, and used in a stream of device: 0, or -1 with an exception. */
 /* The end of a message about memory that is not reachable. */
 #define CUDAGO_HAS_NO_ACCESS \
     "which has no access to that memory: see peer_accessible_by of DeviceMemoryResource, and peers of VirtualMemoryResource " \
     "and Graph.allocate"
+/* For what is called so, and used in a stream of device: 0, or -1 with an exception. */
 QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);

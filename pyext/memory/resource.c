@@ -222,16 +222,16 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
     return &c->cell;
 }
 
-int cudago_size(PyObject *o, uint64_t *size) {
+int cudago_size(PyObject *o, const char *name, uint64_t *size) {
     PyObject *number = PyLong_CheckExact(o) ? o : PyNumber_Index(o);
     if (!number) return -1;
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
     if (number != o) Py_DECREF(number);
     if (overflow > 0) {
-        PyErr_Format(PyExc_OverflowError, "size in bytes must be below 2**63, got %S", o);
+        PyErr_Format(PyExc_OverflowError, "%s must be below 2**63, got %S", name, o);
     } else if (v < 0) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "size in bytes must not be negative, got %S", o);
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s must not be negative, got %S", name, o);
     } else {
         *size = (uint64_t)v;
         return 0;
@@ -268,7 +268,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     uint64_t size;
-    if (cudago_size(args[0], &size)) return NULL;
+    if (cudago_size(args[0], "size in bytes", &size)) return NULL;
     PyObject *given = named ? args[1] : Py_None, *keep = NULL;
     StreamObject *stream = NULL;
     if (given != Py_None && !(stream = cudago_stream_arg(given, &keep))) return NULL;
@@ -352,8 +352,8 @@ static PyObject *resource_set_stat(ResourceObject *self, PyObject *const *args, 
 
 static PyObject *resource_trim(ResourceObject *self, PyObject *keep) {
     CUDAGO_ENTER(NULL);
-    unsigned long long bytes = PyLong_AsUnsignedLongLong(keep);
-    if (bytes == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    uint64_t bytes;
+    if (cudago_size(keep, "keep in bytes", &bytes)) return NULL;
     uint64_t id = cudago_resource_now(self);
     if (!id) return NULL;
     cudago_status st = {0};

@@ -412,6 +412,19 @@ def test_local_memory_has_a_limit(driver, device, stream):
     stream.sync()
 
 
+def test_attributes_that_cannot_be(device):
+    kernel = cu.Program(SHARED).compile()["with_static"]
+    most = device.properties.max_shared_memory_per_block_optin - 8000
+    for value in -1, most + 1, 10**9:
+        message = rf'max_dynamic_shared_size must be 0 to {most} bytes for kernel "with_static" on'
+        with pytest.raises(ValueError, match=rf"{message} device 0, got {value}"):
+            kernel.attributes.max_dynamic_shared_size = value
+    for value in -2, 101, 200:
+        message = "must be 0 to 100 percent, or -1 for the driver's choice, got"
+        with pytest.raises(ValueError, match=f"shared_memory_preference {message} {value}"):
+            kernel.attributes.shared_memory_preference = value
+
+
 def test_kernel_with_many_parameters(device, stream):
     names = [f"p{i}" for i in range(500)]
     more = "".join(f".param .u32 {n}, " for n in names)
