@@ -44,7 +44,7 @@ typedef struct {
 } cudago_exec;
 
 /* -1 with ValueError if a graph on the device may not copy it. */
-int cudago_copies(int32_t device, OperandObject *o, const char *what);
+int cudago_node_reaches(int32_t device, OperandObject *o, const char *what);
 
 /* What a graph or an executable holds, as Python's collector sees it: one counted reference for each object. Guarded by
  * the GIL; held.go keeps it in step with Go's bundles. */

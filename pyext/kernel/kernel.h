@@ -63,6 +63,7 @@ typedef struct cudago_kernel {
     uint64_t id;         /* Go's handle */
     uint32_t limits[6];  /* grid x y z, block x y z */
     uint32_t max_shared; /* bytes of dynamic shared memory: what was asked for, see cudago_opt_in */
+    uint32_t local_size; /* bytes of local memory of each thread */
     int32_t shared_set;  /* the user has set max_shared */
     int32_t pageable;    /* the device reads pageable host memory */
     int32_t programmatic; /* the device has programmatic launches */

@@ -40,9 +40,7 @@ const char *cudago_parameter_name(int index) {
 static QUIET int check_other_device(packing *pk, const cudago_cell *cell, int32_t device) {
     int can = cudago_reachable(cell, device, pk->k->device);
     if (can) return can < 0 ? -1 : 0;
-    PyErr_Format(PyExc_ValueError,
-                 "parameter %d of kernel %U is on device %d, the kernel on device %d, which has no access to that memory: see "
-                 "peer_accessible_by of DeviceMemoryResource, and peers of Graph.allocate",
+    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is on device %d, the kernel on device %d, " CUDAGO_HAS_NO_ACCESS,
                  pk->index, pk->kernel->name, device, pk->k->device);
     return -1;
 }

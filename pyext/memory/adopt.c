@@ -88,7 +88,7 @@ PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_
     CUDAGO_ENTER(NULL);
     if (n != 4) return PyErr_SetString(PyExc_TypeError, "_buffer_adopt(address, size, stream, owner)"), NULL;
     uint64_t ptr, size;
-    if (cudago_uint64(args[0], "address", "a CUdeviceptr", &ptr) || cudago_size(args[1], &size)) return NULL;
+    if (cudago_uint64(args[0], "address", "a CUdeviceptr", &ptr) || cudago_size(args[1], "size in bytes", &size)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[2], &keep);
     PyObject *buffer = stream ? adopt(stream, ptr, size, args[3]) : NULL;

@@ -220,7 +220,7 @@ static QUIET int grow_now(BufferObject *self, uint64_t size) {
 static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     uint64_t size;
-    if (may_grow(self) || cudago_size(argument, &size)) return NULL;
+    if (may_grow(self) || cudago_size(argument, "size in bytes", &size)) return NULL;
     if (!grow_now(self, size)) Py_RETURN_NONE;
     cudago_explain_memory(0);
     return NULL;

@@ -9,7 +9,7 @@
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
     if (owner < 0 || owner == device) return 1;
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
-    if (cell && cell->flags & CUDAGO_CELL_EXTERNAL) return 0;
+    if (cell && cell->kind == CUDAGO_CELL_DEVICE) return ((const cudago_virtual_cell *)cell)->peers >> device & 1;
     if (cell && cell->kind == CUDAGO_CELL_GRAPH && !(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
     cudago_status st = {0};
     uint64_t resource = cell && cudago_cell_has_stream(cell) ? ((const cudago_pool_cell *)cell)->resource : 0;
@@ -20,10 +20,7 @@ QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t devic
 QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what) {
     int can = cudago_reachable(cell, owner, device);
     if (can) return can < 0 ? -1 : 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s is on device %d, the stream on device %d, which has no access to that memory: see peer_accessible_by of "
-                 "DeviceMemoryResource, and peers of Graph.allocate",
-                 what, owner, device);
+    PyErr_Format(PyExc_ValueError, "%s is on device %d, the stream on device %d, " CUDAGO_HAS_NO_ACCESS, what, owner, device);
     return -1;
 }
 

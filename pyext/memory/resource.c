@@ -176,6 +176,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
         free(c);
         c = NULL;
     } else {
+        c->peers = self->peers;
         cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, cudago_release_virtual);
         device_cell(self, &c->pool, ptr, size, s);
         cudago_tally_add(TALLY_VIRTUAL, 1, (int64_t)size);
@@ -221,15 +222,15 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
     return &c->cell;
 }
 
-int cudago_size(PyObject *o, uint64_t *size) {
-    PyObject *number = PyLong_CheckExact(o) ? o : cudago_index(o, "size in bytes");
+int cudago_size(PyObject *o, const char *name, uint64_t *size) {
+    PyObject *number = PyLong_CheckExact(o) ? o : cudago_index(o, name);
     if (!number) return -1;
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
     if (number != o) Py_DECREF(number);
     if (v == -1 && PyErr_Occurred()) return -1;
-    if (overflow > 0) return cudago_raise_number(PyExc_OverflowError, o, "size in bytes must be below 2**63");
-    if (v < 0) return cudago_raise_number(PyExc_ValueError, o, "size in bytes must not be negative");
+    if (overflow > 0) return cudago_raise_number(PyExc_OverflowError, o, "%s must be below 2**63", name);
+    if (v < 0) return cudago_raise_number(PyExc_ValueError, o, "%s must not be negative", name);
     *size = (uint64_t)v;
     return 0;
 }
@@ -263,7 +264,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     uint64_t size;
-    if (cudago_size(args[0], &size)) return NULL;
+    if (cudago_size(args[0], "size in bytes", &size)) return NULL;
     PyObject *given = named ? args[1] : Py_None, *keep = NULL;
     StreamObject *stream = NULL;
     if (given != Py_None && !(stream = cudago_stream_arg(given, &keep))) return NULL;

@@ -271,3 +271,16 @@ def test_a_numa_node(device, stream):
         stream.sync()
         assert memoryview(buffer)[0] == 3
         buffer.close()
+
+
+def test_a_node_that_there_is_not(device):
+    make("pinned", device).close()
+    with pytest.raises(cu.CUDAError, match=r"a pool on NUMA node 999; the host has \d"):
+        cu.PinnedMemoryResource(pool=cu.PoolOptions(), device=device, numa=999)
+
+
+def test_trim_to_a_number_of_bytes(pool):
+    with pytest.raises(ValueError, match="keep in bytes must not be negative, got -1"):
+        pool.trim(-1)
+    with pytest.raises(OverflowError, match=r"keep in bytes must be below 2\*\*63"):
+        pool.trim(1 << 64)

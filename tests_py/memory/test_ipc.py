@@ -337,6 +337,17 @@ def test_a_descriptor_cannot_say_more_than_there_is(two):
                     lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))
             buffer = cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
             print(buffer.size, (buffer.view("i4").numpy(stream=stream) == 5).all())
+            for slot in 7, -1, 2**60 - 3, 2**61, 2**63 - 1, 2**63, 2**64:
+                raises(ValueError, f"descriptor has slot {slot}",
+                    lambda: cu.Buffer.from_ipc_descriptor(pool, replace(descriptor, slot=slot),
+                        stream=stream))
+            for name in "allocation_size", "offset", "size":
+                forged = replace(descriptor, **{name: 2**64 + 4096})
+                raises(ValueError, f"descriptor has {name} {2**64 + 4096}",
+                    lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))
+            raises(TypeError, "slot of the descriptor must be an int, not str",
+                lambda: cu.Buffer.from_ipc_descriptor(pool, replace(descriptor, slot="1"),
+                    stream=stream))
             forged = replace(descriptor, allocation_size=4095, size=4095)
             raises(ValueError, "has 4095 bytes, and an earlier one said 4096",
                 lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))

@@ -130,6 +130,55 @@ SCRIPTS = {
         sa.sync()
         assert list(y.view("u1").numpy(stream=sa)) == [1] * 64
         """,
+    "fills of executables": """
+        own, other = a.allocate(64, stream=sa), b.allocate(64, stream=sb)
+        pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
+        pool.peer_accessible_by = [a]
+        near = pool.allocate(64, stream=sb)
+        graph = cu.Graph(a)
+        graph.memset(cu.slot("where", own), 0, name="fill")
+        step = graph.instantiate()
+        words = "dst is on device 1, the graph on device 0, which has no access to that memory"
+        for memory in other, other.view("i4"), other[:32]:
+            refused(ValueError, words, lambda: step["fill"].update(memory, 0))
+            refused(ValueError, words, lambda: step["fill"].update(dst=memory))
+            refused(ValueError, words, lambda: step.bind(where=memory))
+        sa.sync()
+        for change in (lambda: step["fill"].update(near, 7), lambda: step.bind(where=near)):
+            change()
+            step.launch(sa)
+            sa.sync()
+            assert (near.view("u1").numpy(stream=sb) == 7).all()
+        """,
+    "values that streams write": """
+        # The resource is gone; its memory is not.
+        far = cu.VirtualMemoryResource(a).allocate(64, stream=sa)
+        near = cu.VirtualMemoryResource(a, peers=[b]).allocate(64, stream=sa)
+        far.fill(0, stream=sa), near.fill(0, stream=sa)
+        sa.sync()
+        stream = " is on device 0, the stream on device 1, which has no access to that memory"
+        node = " is on device 0, the graph on device 1, which has no access to that memory"
+        graph = cu.Graph(b)
+        write, wait = graph.write_value(near[:8], 1), graph.wait_value(near[:8], 1)
+        step = graph.instantiate()
+        refused(ValueError, "dst" + stream, lambda: sb.write_value(far[:8], 1))
+        refused(ValueError, "src" + stream, lambda: sb.wait_value(far[:8], 0))
+        refused(ValueError, "dst" + node, lambda: graph.write_value(far[:8], 1))
+        refused(ValueError, "src" + node, lambda: graph.wait_value(far[:8], 0))
+        for nodes in graph, step:
+            refused(ValueError, "dst" + node, lambda: nodes[write.name].update(dst=far[:8]))
+            refused(ValueError, "src" + node, lambda: nodes[wait.name].update(src=far[:8]))
+        with sb.capture() as captured:
+            refused(ValueError, "dst" + stream, lambda: sb.write_value(far[:8], 1))
+            refused(ValueError, "src" + stream, lambda: sb.wait_value(far[:8], 0))
+            sb.write_value(near[8:16], 5)
+        captured.instantiate().launch(sb)
+        step.launch(sb)
+        refused(ValueError, "which has no access", lambda: cu.launch(sb, config, add, far, 1))
+        refused(ValueError, "which has no access", lambda: far.fill(0, stream=sb))
+        assert list(near.view("i8").numpy(stream=sa)[:2]) == [1, 5]
+        assert not far.view("u1").numpy(stream=sa).any()
+        """,
     "virtual memory": """
         for peers in ((), [a]):
             resource = cu.VirtualMemoryResource(b, peers=peers)

@@ -296,9 +296,8 @@ class Device(_core.Device):
         Raises
         ------
         ValueError
-            If there are no parts, one twice, or one of another device.
-        CUDAError
-            If the parts are not of one call.
+            If there are no parts, one twice, one of another device, or of another call of
+            `split_sms`, whose parts may overlap.
         UnsupportedError
             If the driver has no green contexts.
 
@@ -316,6 +315,10 @@ class Device(_core.Device):
             if part._ordinal != self.ordinal:
                 raise ValueError(
                     f"parts must be of device {self.ordinal}, got one of device {part._ordinal}"
+                )
+            if part._split is not parts[0]._split:  # the driver takes such, if of equal calls
+                raise ValueError(
+                    "parts must be of one call of split_sms: those of two calls may overlap"
                 )
         return _core._green_new(self, b"".join(part._resource for part in parts))
 

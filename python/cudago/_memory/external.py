@@ -118,7 +118,7 @@ class ExternalMemory(_core.ExternalMemory):
         >>> memory.map(4096, stream=stream).size
         4096
         """
-        return self._map(offset, self.size - offset if size is None else size, stream)
+        return self._map(offset, max(self.size - offset, 0) if size is None else size, stream)
 
     def __repr__(self) -> str:
         if self.is_closed:

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 from weakref import WeakValueDictionary
 
 from .. import _core
@@ -218,6 +219,12 @@ def import_buffer(
             f"descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}"
         )
     d = descriptor
+    for name in ("allocation_size", "slot", "offset", "size"):
+        value = getattr(d, name)
+        if not isinstance(value, SupportsIndex):
+            raise TypeError(f"{name} of the descriptor must be an int, not {type(value).__name__}")
+        if not 0 <= operator.index(value) < 1 << 63:
+            raise ValueError(f"descriptor has {name} {value}, which must be 0 to 2**63-1")
     if not 0 <= d.offset <= d.offset + d.size <= d.allocation_size:
         raise ValueError(
             f"descriptor has bytes {d.offset} to {d.offset + d.size} of {d.allocation_size}"

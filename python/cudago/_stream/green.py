@@ -34,12 +34,13 @@ class SMPartition:
     True
     """
 
-    __slots__ = ("_ordinal", "_resource", "_sm_count")
+    __slots__ = ("_ordinal", "_resource", "_sm_count", "_split")
 
     def __init__(self, ordinal: int, resource: bytes, sm_count: int) -> None:
         self._ordinal = ordinal
         self._resource = resource
         self._sm_count = sm_count
+        self._split: object = resource  # the same for all parts of one call of split_sms
 
     @property
     def device(self) -> Device:
@@ -144,7 +145,10 @@ def split_sms(
         if not -(1 << 31) <= value < 1 << 31:
             raise ValueError(f"{name} must fit 32 bits, got {value}")
     found = json.loads(read(api.device_split, ordinal, size, most, not coscheduled))
-    return tuple(SMPartition(ordinal, bytes.fromhex(p["Resource"]), p["SMCount"]) for p in found)
+    parts = tuple(SMPartition(ordinal, bytes.fromhex(p["Resource"]), p["SMCount"]) for p in found)
+    for part in parts:
+        part._split = found
+    return parts
 
 
 _core._set_class("GreenContext", GreenContext)
