@@ -135,6 +135,12 @@ class ExecNode(_core.ExecNode):
         """
         self.enabled = False
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecNode) and other.exec is self.exec and other._id == self._id
+
+    def __hash__(self) -> int:
+        return hash((self.exec, self._id))
+
     def __repr__(self) -> str:
         return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
 

@@ -15,7 +15,7 @@ from ..errors import ClosedError, KernelNotFoundError
 from .parameter_names import parameter_types
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from .._memory.buffer import Buffer
@@ -417,6 +417,17 @@ class ObjectCode:
                 return self.get_global(name)
             except KernelNotFoundError:
                 raise no_kernel from None
+
+    def __contains__(self, name: object) -> bool:
+        """Whether it has a kernel or a variable of a name, as ``code[name]`` finds them."""
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KernelNotFoundError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the symbols of the kernels, as `kernels` has them."""
+        return iter(self.kernels)
 
     def __repr__(self) -> str:
         return f"<cudago.ObjectCode: {self.kind}{', closed' * self.is_closed}>"
