@@ -1,12 +1,29 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Python's half of a native class, in the class itself."""
+"""Python's half of a native class: in the class itself, and not to be subclassed."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 _T = TypeVar("_T")
+
+if TYPE_CHECKING:
+    from typing import final as final
+else:
+
+    def final(cls: type[_T]) -> type[_T]:
+        """Refuse subclasses: calls that make objects would make none of them."""
+
+        def refuse(subclass: type[_T], **kwargs: Any) -> None:
+            raise TypeError(
+                f"cudago.{cls.__name__} cannot be subclassed: cudago makes objects of the class "
+                "itself, so keep one in an attribute"
+            )
+
+        cls.__init_subclass__ = classmethod(refuse)
+        cls.__final__ = True  # as typing.final
+        return cls
 
 
 def into_native(cls: type[_T]) -> type[_T]:

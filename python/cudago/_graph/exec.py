@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import _core
 from .._card import card
+from .._native import final
 from .._ordinal import device_at
 from ..errors import CUDAError, GraphUpdateError
 from .again import in_order
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphExec"]
 
 
+@final
 class GraphExec(_core.GraphExec):
     """An executable graph. Created by `Graph.instantiate`.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
@@ -58,6 +59,7 @@ class Parameter(str):
         return str(self)
 
 
+@final
 class Kernel(_core.Kernel):
     """A function that runs on a device.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
-from .._native import into_native
+from .._native import final, into_native
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def _location(number: int) -> Device | Literal["host"] | None:
     return "host" if number == _HOST else device_at(number)
 
 
+@final
 @into_native
 class Buffer(_core.Buffer):
     """A range of bytes within one allocation.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._card import card, glance, pretty
 from .._kernel.launch import launch
-from .._native import into_native
+from .._native import final, into_native
 from .._numpy import np
 from .._ordinal import device_at
 from .._stream.stream import stream_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Tensor"]
 
 
+@final
 @into_native
 class Tensor(_core.Tensor):
     """A typed, shaped view of memory.
