@@ -329,6 +329,7 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef getset[] = {
     {"size", (getter)buffer_size, NULL, DOC_BUFFER_SIZE, NULL},
+    {"_reach", cudago_buffer_reach, METH_VARARGS, NULL},
     {"nbytes", (getter)buffer_size, NULL, DOC_BUFFER_NBYTES, NULL},
     {"ptr", (getter)buffer_ptr, NULL, DOC_BUFFER_PTR, NULL},
     {"handle", (getter)buffer_handle, NULL, DOC_BUFFER_HANDLE, NULL},

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._card import card, glance, pretty
-from .._kernel.launch import launch
 from .._native import final, into_native
 from .._numpy import np
 from .._ordinal import device_at
@@ -424,7 +423,7 @@ class Tensor(_core.Tensor):
         if not strided.needs_kernel(self, pattern):
             self.buffer.fill(pattern, stream=stream)
         elif self.size:
-            strided.fill(self, pattern, lambda *args: launch(stream, *args))
+            strided.fill(self, pattern, stream_of(stream))
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
         # Otherwise NumPy would treat the tensor as a sequence, and make an array of tensors.
