@@ -791,6 +791,36 @@ class Tensor:
         (2, 3)
         """
 
+    def transpose(self, *axes: Any) -> _tensor.Tensor:
+        """Return the tensor with its dimensions in another order, without a copy.
+
+        Parameters
+        ----------
+        *axes : int, or one sequence of int
+            For each dimension of the result the one that it is, counted from the end if it is
+            negative. By default the dimensions are reversed.
+
+        Returns
+        -------
+        Tensor
+            Over the same memory.
+
+        Raises
+        ------
+        ValueError
+            If `axes` does not have each dimension once.
+
+        See Also
+        --------
+        T : All dimensions in reverse order.
+        mT : The last two exchanged.
+
+        Examples
+        --------
+        >>> cudago.empty((2, 3, 4), stream=stream).transpose(2, 0, 1).shape
+        (4, 2, 3)
+        """
+
     def __dlpack__(
         self,
         *,
@@ -886,6 +916,10 @@ class Tensor:
     @property
     def T(self) -> _tensor.Tensor:
         """The tensor with its dimensions in reverse order."""
+
+    @property
+    def mT(self) -> _tensor.Tensor:
+        """The tensor with its last two dimensions exchanged; ValueError if there are fewer."""
 
     @property
     def buffer(self) -> _buffers.Buffer:

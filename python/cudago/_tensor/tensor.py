@@ -22,7 +22,7 @@ from .operand import as_source, as_target, check_alike, copied_unpacked, host_by
 from .place import is_packed, is_pageable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .._memory.buffer import Pointer
     from .._memory.device import Device
@@ -73,6 +73,9 @@ class Tensor(_core.Tensor):
         """Pointer to the first element, bounded by the bytes that the tensor spans."""
         span, _ = self._span
         return span.ptr + (self.handle - span.handle)
+
+    def __reversed__(self) -> Iterator[Tensor]:
+        return (self[i] for i in reversed(range(len(self))))
 
     def numpy(self, *, stream: StreamLike) -> np.ndarray:
         """Copy the elements to a new NumPy array, and wait for the copy.
