@@ -57,7 +57,8 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
         {ctype} {out};
         {{
 #line 1
-{operation};
+{operation}
+;
         }}
         cudago_out[i] = {out};
     }}

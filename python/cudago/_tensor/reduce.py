@@ -65,7 +65,7 @@ def _expression(text: str, what: str) -> str:
         raise TypeError(f"{what} must be a str, not {type(text).__name__}")
     if not text.strip() or ";" in text:
         raise ValueError(f"{what} must be one expression in C++, got {text!r}")
-    return f"\n#line 1\n({text})\n"
+    return f"\n#line 1\n({text}\n)\n"  # it may end with a comment
 
 
 class ReduceKernel:
