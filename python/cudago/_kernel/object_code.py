@@ -35,6 +35,11 @@ class ObjectCode:
     context manager: leaving the ``with`` block closes it. The code stays loaded until it is closed
     or gone, and its kernels and the buffers over its variables are gone.
 
+    It can be copied, pickled and sent to other processes, with its name expressions and the names
+    and types of parameters. What comes out is loaded by itself, with variables of its own, and has
+    kernels of its own: their `Kernel.attributes` are not those that were set here, nor are their
+    `Kernel.parameter_types`.
+
     Attributes
     ----------
     kind : str
@@ -165,6 +170,20 @@ class ObjectCode:
             Cannot be loaded, but linked by `Linker`.
         """
         return cls._from("library", code)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        handle = self._handle
+        state = bytes(_core._code_data(handle.id, "state", None))
+        return type(self)._restored, (state, self.kind, self.log, self._source)
+
+    @classmethod
+    def _restored(
+        cls, state: bytes, kind: str, log: str, source: tuple[str, str] | None
+    ) -> ObjectCode:
+        """Make the code of what `__reduce__` has said of it."""
+        made = cls(_core._code_from_state(state), kind, log)
+        made._source = source
+        return made
 
     @property
     def _handle(self) -> Any:

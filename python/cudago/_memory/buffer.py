@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from .. import _core
 from .. import _zconstants as _z
@@ -40,6 +40,14 @@ def _location(number: int) -> Device | Literal["host"] | None:
     if number == _NOWHERE:
         return None
     return "host" if number == _HOST else device_at(number)
+
+
+def not_pickled(self: object) -> NoReturn:
+    """Say what can be sent instead: the ``__reduce__`` of memory."""
+    raise TypeError(
+        f"cannot pickle {type(self).__qualname__!r} object: multiprocessing sends memory of a pool "
+        "with ipc_enabled; of other memory send a copy, such as t.numpy(stream=s)"
+    )
 
 
 @final
@@ -314,6 +322,7 @@ class Buffer(_core.Buffer):
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
 
+    __reduce__ = not_pickled
     _repr_html_ = card
     _repr_pretty_ = pretty
 

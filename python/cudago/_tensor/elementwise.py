@@ -138,6 +138,11 @@ class ElementwiseKernel:
         self._options: ProgramOptions | None = options
         self._kernels: dict[tuple[int, tuple[bool, ...]], Kernel] = {}
 
+    def __getstate__(self) -> tuple[Any, dict[str, Any]]:
+        """Leave out the kernels: they are of this process, and a copy compiles its own."""
+        state: Any = object.__getstate__(self)
+        return state[0], state[1] | {"_kernels": {}}
+
     def _source(self, is_tensor: tuple[bool, ...]) -> str:
         parameters: list[str] = []
         loads: list[str] = []

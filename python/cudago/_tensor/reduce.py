@@ -137,6 +137,11 @@ class ReduceKernel:
         )
         self._kernels: dict[tuple[int, int], Kernel] = {}
 
+    def __getstate__(self) -> tuple[Any, dict[str, Any]]:
+        """Leave out the kernels: they are of this process, and a copy compiles its own."""
+        state: Any = object.__getstate__(self)
+        return state[0], state[1] | {"_kernels": {}}
+
     def _kernel(self, device: Any, which: int) -> Kernel:
         kernel = self._kernels.get((device.ordinal, which))
         if kernel is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._card import card, glance, pretty
+from .._memory.buffer import not_pickled
 from .._native import final, into_native
 from .._numpy import np
 from .._ordinal import device_at
@@ -435,6 +436,7 @@ class Tensor(_core.Tensor):
             "t.numpy(stream=...), which copies"
         )
 
+    __reduce__ = not_pickled
     _repr_html_ = card
     _repr_pretty_ = pretty
 
