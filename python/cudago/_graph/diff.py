@@ -48,9 +48,9 @@ class GraphDiff:
 
 
 # Methods are made anew each time that they are asked for.
-_METHODS = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
+_METHODS: tuple[type, ...] = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
 # What == compares without running anybody's code.
-_PLAIN = (int, float, bytes, str, frozenset, LaunchConfig, *_METHODS)
+_PLAIN: tuple[type, ...] = (int, float, bytes, str, frozenset, LaunchConfig, *_METHODS)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def _location(number: int) -> Device | Literal["host"] | None:
 
 
 def not_pickled(self: object) -> NoReturn:
-    """Say what can be sent instead: the ``__reduce__`` of memory."""
+    """Say what can be sent instead of memory."""
     raise TypeError(
         f"cannot pickle {type(self).__qualname__!r} object: multiprocessing sends memory of a pool "
         "with ipc_enabled; of other memory send a copy, such as t.numpy(stream=s)"
@@ -322,7 +322,9 @@ class Buffer(_core.Buffer):
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
 
-    __reduce__ = not_pickled
+    def __reduce__(self) -> NoReturn:
+        not_pickled(self)
+
     _repr_html_ = card
     _repr_pretty_ = pretty
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from .._card import card, glance, pretty
@@ -436,7 +436,9 @@ class Tensor(_core.Tensor):
             "t.numpy(stream=...), which copies"
         )
 
-    __reduce__ = not_pickled
+    def __reduce__(self) -> NoReturn:
+        not_pickled(self)
+
     _repr_html_ = card
     _repr_pretty_ = pretty
 
