@@ -35,10 +35,8 @@ class ObjectCode:
     context manager: leaving the ``with`` block closes it. The code stays loaded until it is closed
     or gone, and its kernels and the buffers over its variables are gone.
 
-    It can be copied, pickled and sent to other processes, with its name expressions and the names
-    and types of parameters. What comes out is loaded by itself, with variables of its own, and has
-    kernels of its own: their `Kernel.attributes` are not those that were set here, nor are their
-    `Kernel.parameter_types`.
+    It can be copied and pickled, with its name expressions, and names and types of parameters. A
+    copy has variables and kernels of its own, without attributes and types that were set here.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from .convert import check_convertible, converted
 from .copy import copy
 from .element import ADDED, element, numpy_dtype, shortest
 from .operand import as_source, as_target, check_alike, copied_unpacked, host_bytes
-from .place import is_packed, is_pageable
+from .place import described, is_packed, is_pageable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -449,12 +449,7 @@ class Tensor(_core.Tensor):
         """Describe it, with what `values` tells of its elements."""
         if self.is_closed:
             return "<Tensor closed>"
-        where = "host" if self._ordinal is None else f"device {self._ordinal}"
-        kind = f"{self.dtype_name}{list(self.shape)}"
-        span, offset = self._span
-        bit = self._packing[0]
-        at = f"{span.handle + offset:#x}" + (f", bit {bit}" if bit else "")
-        return f"<Tensor {kind} on {where} at {at}{values(self)}>"
+        return described(self, values(self))
 
 
 refuse_arithmetic(_core.Tensor)
