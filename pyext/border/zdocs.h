@@ -671,6 +671,38 @@
     ">>> cudago.empty(6, stream=stream).reshape(2, -1).shape\n" \
     "(2, 3)"
 
+#define DOC_TENSOR_TRANSPOSE \
+    "transpose($self, *axes)\n" \
+    "--\n" \
+    "\n" \
+    "Return the tensor with its dimensions in another order, without a copy.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "*axes : int, or one sequence of int\n" \
+    "    For each dimension of the result the one that it is, counted from the end if it is\n" \
+    "    negative. By default the dimensions are reversed.\n" \
+    "\n" \
+    "Returns\n" \
+    "-------\n" \
+    "Tensor\n" \
+    "    Over the same memory.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "ValueError\n" \
+    "    If `axes` does not have each dimension once.\n" \
+    "\n" \
+    "See Also\n" \
+    "--------\n" \
+    "T : All dimensions in reverse order.\n" \
+    "mT : The last two exchanged.\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> cudago.empty((2, 3, 4), stream=stream).transpose(2, 0, 1).shape\n" \
+    "(4, 2, 3)"
+
 #define DOC_TENSOR_DLPACK \
     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
     "--\n" \
@@ -733,6 +765,9 @@
 
 #define DOC_TENSOR_T \
     "The tensor with its dimensions in reverse order."
+
+#define DOC_TENSOR_MT \
+    "The tensor with its last two dimensions exchanged; ValueError if there are fewer."
 
 #define DOC_TENSOR_BUFFER \
     "The tensor's bytes as a Buffer. BufferError if the tensor is not contiguous."

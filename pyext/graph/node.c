@@ -50,10 +50,7 @@ int cudago_fills(OperandObject *o, uint32_t width) {
 /* A node may use another device's memory if the graph's device has access to it. */
 int cudago_node_reaches(int32_t device, OperandObject *o, const char *what) {
     if (!o->nbytes) return PyErr_Format(PyExc_ValueError, "%s has 0 bytes: a node needs at least one", what), -1;
-    int can = cudago_reachable(o->cell, o->device, device);
-    if (can) return can < 0 ? -1 : 0;
-    PyErr_Format(PyExc_ValueError, "%s is on device %d, the graph on device %d, " CUDAGO_HAS_NO_ACCESS, what, o->device, device);
-    return -1;
+    return cudago_reaches(o->cell, o->device, device, what, "graph");
 }
 
 /* The node's number, or 0 with an exception. */

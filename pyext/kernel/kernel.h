@@ -392,6 +392,7 @@ PyObject *cudago_link(PyObject *module, PyObject *args);
 PyObject *cudago_handle_new(uint64_t id); /* takes over the code; code.c */
 PyObject *cudago_code_cache(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);
+PyObject *cudago_code_from_state(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);
 PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);

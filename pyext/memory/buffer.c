@@ -228,17 +228,24 @@ static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
 
 /* --- the buffer protocol: host memory only --------------------------------------------------------------------- */
 
+/* Memory of no bytes has no address on either side. */
+static QUIET int is_host_memory(const cudago_span *b) {
+    if (cudago_cell_on_device(b->cell)) return 0;
+    return b->cell->host || (!b->size && b->cell->device_type != kDLCUDA);
+}
+
 static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
     view->obj = NULL;
     if (cudago_forked) return cudago_raise_unusable();
     cudago_span b;
     if (cudago_buffer_now(self, &b)) return -1;
-    if (!b.cell->host || cudago_cell_on_device(b.cell)) {
+    if (!is_host_memory(&b)) {
         PyErr_SetString(PyExc_BufferError, "device memory has no Python buffer: copy it with copy_to(), or share it over "
                                            "DLPack");
         return -1;
     }
-    void *at = (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr));
+    static char nothing; /* not null: some consumers take null for a failure */
+    void *at = b.cell->host ? (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr)) : &nothing;
     if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)b.size, b.readonly, flags))
         return -1;
     cudago_exported_note(b.cell);
@@ -322,6 +329,7 @@ static PyMethodDef methods[] = {
     {"_at", METHOD(buffer_at), METH_FASTCALL, NULL},
     {"_advise", METHOD(cudago_buffer_advise), METH_FASTCALL, NULL},
     {"_prefetch", METHOD(cudago_buffer_prefetch), METH_FASTCALL, NULL},
+    {"_reach", cudago_buffer_reach, METH_VARARGS, NULL},
     {"_range", METHOD(cudago_buffer_range), METH_NOARGS, NULL},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(buffer_exit), METH_FASTCALL, NULL},

@@ -341,8 +341,11 @@ QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t devic
 #define CUDAGO_HAS_NO_ACCESS \
     "which has no access to that memory: see peer_accessible_by of DeviceMemoryResource, and peers of VirtualMemoryResource " \
     "and Graph.allocate"
-/* For what is called so, and used in a stream of device: 0, or -1 with an exception. */
+/* For what is called so, and used by what is called who, on device: 0, or -1 with an exception. */
+QUIET int cudago_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what, const char *who);
+/* The same of a stream. */
 QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what);
+PyObject *cudago_buffer_reach(PyObject *self, PyObject *args);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
 PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
@@ -390,6 +393,7 @@ PyObject *cudago_buffers(PyObject *module, PyObject *unused);
 PyObject *cudago_set_dying(PyObject *module, PyObject *callable);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_buffer_reach(PyObject *self, PyObject *args);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */
 PyObject *cudago_external_import(PyObject *module, PyObject *const *args, Py_ssize_t n);

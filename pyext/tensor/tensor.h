@@ -5,7 +5,7 @@
  *
  *   tensor.c          the type, its life and its attributes
  *   tensor_dtype.c    element types between Python and DLPack
- *   tensor_index.c    t[...], T, reshape
+ *   tensor_index.c    t[...], T, transpose, reshape
  *   tensor_host.c     the buffer protocol, __cuda_array_interface__, copies on the host
  *   tensor_buffer.c   from Buffer to Tensor and back
  *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
@@ -150,7 +150,9 @@ PyObject *cudago_dtype_to_python(DLDataType d);             /* NumPy's dtype, or
 
 PyObject *cudago_tensor_subscript(TensorObject *t, PyObject *key);
 PyObject *cudago_tensor_item(TensorObject *t, Py_ssize_t i);
-PyObject *cudago_tensor_transpose(TensorObject *t, void *unused);
+PyObject *cudago_tensor_get_T(TensorObject *t, void *unused);
+PyObject *cudago_tensor_get_mT(TensorObject *t, void *unused);
+PyObject *cudago_tensor_transpose(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 /* Reads a shape: an int or a sequence of ints. Returns the number of dimensions, or -1. If size is not negative, a
  * single -1 is computed from it. */

@@ -715,6 +715,7 @@ class Buffer:
     def _advise(self, advice: int, location: int, /) -> None: ...
     def _prefetch(self, location: int, stream: StreamLike, /) -> None: ...
     def _range(self) -> tuple[int, int, tuple[int, ...], int]: ...
+    def _reach(self, device: int, what: str, who: str, /) -> None: ...
 
 @final
 class Pointer:
@@ -800,6 +801,36 @@ class Tensor:
         --------
         >>> cudago.empty(6, stream=stream).reshape(2, -1).shape
         (2, 3)
+        """
+
+    def transpose(self, *axes: Any) -> _tensor.Tensor:
+        """Return the tensor with its dimensions in another order, without a copy.
+
+        Parameters
+        ----------
+        *axes : int, or one sequence of int
+            For each dimension of the result the one that it is, counted from the end if it is
+            negative. By default the dimensions are reversed.
+
+        Returns
+        -------
+        Tensor
+            Over the same memory.
+
+        Raises
+        ------
+        ValueError
+            If `axes` does not have each dimension once.
+
+        See Also
+        --------
+        T : All dimensions in reverse order.
+        mT : The last two exchanged.
+
+        Examples
+        --------
+        >>> cudago.empty((2, 3, 4), stream=stream).transpose(2, 0, 1).shape
+        (4, 2, 3)
         """
 
     def __dlpack__(
@@ -897,6 +928,10 @@ class Tensor:
     @property
     def T(self) -> _tensor.Tensor:
         """The tensor with its dimensions in reverse order."""
+
+    @property
+    def mT(self) -> _tensor.Tensor:
+        """The tensor with its last two dimensions exchanged; ValueError if there are fewer."""
 
     @property
     def buffer(self) -> _buffers.Buffer:
@@ -1996,6 +2031,7 @@ def _compile(
 def _link(device: Device, target: str, options: str, /) -> tuple[Handle, str, str]: ...
 def _code_cache(what: str, config: str, /) -> str: ...
 def _code_from(kind: str, code: bytes, /) -> Handle: ...
+def _code_from_state(state: bytes, /) -> Handle: ...
 def _code_data(id: int, what: str, device: Device | None, /) -> bytes: ...
 def _code_variable(id: int, name: str, device: Device, /) -> _buffers.Buffer: ...
 def _kernel_new(owner: Any, code: int, name: str, device: Device, /) -> _kernel.Kernel: ...

@@ -5,9 +5,26 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 _T = TypeVar("_T")
+
+if TYPE_CHECKING:
+    from typing import final as final
+else:
+
+    def final(cls: type[_T]) -> type[_T]:
+        """Refuse subclasses: calls that make objects would make none of them."""
+
+        def refuse(subclass: type[_T], **kwargs: Any) -> None:
+            raise TypeError(
+                f"cudago.{cls.__name__} cannot be subclassed: cudago makes objects of the class "
+                "itself, so keep one in an attribute"
+            )
+
+        cls.__init_subclass__ = classmethod(refuse)
+        cls.__final__ = True  # as typing.final
+        return cls
 
 
 def into_native(cls: type[_T]) -> type[_T]:

@@ -43,6 +43,21 @@ def pool(kind, device):
     settle()
 
 
+def test_no_bytes_are_a_python_buffer_of_none(pool, kind, device, stream):
+    alone = cu.ManagedMemoryResource(device) if kind == "managed" else cu.PinnedMemoryResource()
+    for resource in (pool, alone):
+        buffer = resource.allocate(0, stream=stream)
+        assert bytes(buffer) == b""
+        assert np.frombuffer(buffer[:], "u1").tolist() == []
+        with memoryview(buffer) as view:
+            assert (view.nbytes, view.readonly) == (0, False)
+            with pytest.raises(BufferError):
+                buffer.close()
+        buffer.close()
+    with pytest.raises(BufferError, match="device memory has no Python buffer"):
+        memoryview(device.allocate(0, stream=stream))
+
+
 def driver_pools():
     return json.loads(api.driver_objects()).get("MemoryPool", 0)
 

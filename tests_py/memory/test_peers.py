@@ -370,7 +370,7 @@ SCRIPTS = {
         words = " is on device 1, the stream on device 0, which has no access to that memory"
         rows = y.view("i4", (4, 4)), np.ones((4, 2), "i4")
         calls = {
-            "the buffer": lambda: y.fill(1, stream=sa),
+            "the memory": lambda: y.fill(1, stream=sa),
             "dst": lambda: y.copy_from(host, stream=sa),
             "src": lambda: y.copy_to(bytearray(64), stream=sa),
         }
@@ -380,6 +380,24 @@ SCRIPTS = {
         }
         for name, call in [*calls.items(), *more.items()]:
             refused(ValueError, name + words, call)
+        t, u = y.view("i4", (4, 4)), x.view("i4", (4, 4))
+        ours = {  # kernels of ours, of which errors do not speak
+            "the memory": [
+                lambda: t[:, 1].fill(1, stream=sa), lambda: y.view("c16").fill(1j, stream=sa),
+            ],
+            "dst": [lambda: t.copy_from(host.view("i4", (4, 4)).T, stream=sa)],
+            "src": [lambda: host.view("i4", (4, 4)).T.copy_from(t, stream=sa)],
+        }
+        for name, launches in ours.items():
+            for call in launches:
+                refused(ValueError, name + words, call)
+                with sa.capture():
+                    refused(ValueError, name + words, call)
+        other = words.replace("the stream", "the graph")
+        with cu.Graph(a) as graph:
+            refused(ValueError, "dst" + other, lambda: graph.memset(t[:, 1], 1))
+            refused(ValueError, "dst" + other, lambda: graph.memcpy(t, t.T))
+            refused(ValueError, "src" + other, lambda: graph.memcpy(host.view("i4", (4, 4)).T, t))
         with sa.capture() as graph:
             for name, call in calls.items():
                 refused(ValueError, name + words, call)
@@ -387,7 +405,7 @@ SCRIPTS = {
             x.fill(7, stream=sa)
         assert len(graph.nodes) == 1
         pool.peer_accessible_by = [a]
-        for call in [*calls.values(), *more.values()]:
+        for call in [*calls.values(), *more.values(), *sum(ours.values(), [])]:
             call()
         with sa.capture() as graph:
             y.fill(9, stream=sa)

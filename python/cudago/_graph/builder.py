@@ -108,6 +108,7 @@ class Builder(SignalNodes, Branching):
             as_tensor(dst),
             as_tensor(src),
             (dst, src),
+            graph,
             lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
             lambda *launched: _launch(self, launched, name),
         )
@@ -156,9 +157,9 @@ class Builder(SignalNodes, Branching):
         """
         memory = slot.plain(dst)
         pattern: Any = pattern_for(memory, value)
-        if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
-            return strided.fill_node(dst, pattern, lambda *args: _launch(self, args, name))
         graph, deps = self._at()
+        if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
+            return strided.fill_node(dst, pattern, graph, lambda *args: _launch(self, args, name))
         if type(dst) is not Slot:
             return graph._node(graph._add_memset(deps, dst, pattern, name))
         slot.check(graph)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _core
+from .._native import final
 from ..errors import ClosedError
 from .builder import Builder
 from .params import params_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Node"]
 
 
+@final
 class Node(Builder, _core.Node):
     """One operation of a graph. Its methods add operations that depend on it.
 

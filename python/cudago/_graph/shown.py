@@ -45,6 +45,7 @@ class Shown:
         -------
         str
             Nodes with their names, kinds, sizes and operands, and `Node.made_at` as a tooltip.
+            Characters that cannot be printed are replaced.
         """
         return self._dot()
 
@@ -61,7 +62,8 @@ class Shown:
         -------
         str
             SVG, with the nodes in layers from top to bottom, and graphs inside nodes in their box.
-            The title of a box, which browsers show under the pointer, is `Node.made_at`.
+            The title of a box, which browsers show under the pointer, is `Node.made_at`. Of graphs
+            that are nested deeper than 64 levels only the number of nodes is given.
         """
         most = boxes(fold)
         from .._display.picture import svg

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
@@ -67,6 +68,7 @@ def _fits(ctype: str, parameter: Parameter) -> bool:
     return nbytes == parameter.size and (is_float or not parameter.startswith("f"))
 
 
+@final
 class Kernel(_core.Kernel):
     """A function that runs on a device.
 

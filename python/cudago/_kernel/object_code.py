@@ -15,7 +15,7 @@ from ..errors import ClosedError, KernelNotFoundError
 from .parameter_names import parameter_types
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from .._memory.buffer import Buffer
@@ -34,6 +34,9 @@ class ObjectCode:
     ``code.get_kernel(name)``, or ``code.get_global(name)`` if there is no kernel of that name. A
     context manager: leaving the ``with`` block closes it. The code stays loaded until it is closed
     or gone, and its kernels and the buffers over its variables are gone.
+
+    It can be copied and pickled, with its name expressions, and names and types of parameters. A
+    copy has variables and kernels of its own, without attributes and types that were set here.
 
     Attributes
     ----------
@@ -173,6 +176,20 @@ class ObjectCode:
             Cannot be loaded, but linked by `Linker`.
         """
         return cls._from("library", code)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        handle = self._handle
+        state = bytes(_core._code_data(handle.id, "state", None))
+        return type(self)._restored, (state, self.kind, self.log, self._source)
+
+    @classmethod
+    def _restored(
+        cls, state: bytes, kind: str, log: str, source: tuple[str, str] | None
+    ) -> ObjectCode:
+        """Make the code of what `__reduce__` has said of it."""
+        made = cls(_core._code_from_state(state), kind, log)
+        made._source = source
+        return made
 
     @property
     def _handle(self) -> Any:
@@ -426,6 +443,17 @@ class ObjectCode:
                 return self.get_global(name)
             except KernelNotFoundError:
                 raise no_kernel from None
+
+    def __contains__(self, name: object) -> bool:
+        """Whether it has a kernel or a variable of a name, as ``code[name]`` finds them."""
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KernelNotFoundError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the symbols of the kernels, as `kernels` has them."""
+        return iter(self.kernels)
 
     def __repr__(self) -> str:
         return f"<cudago.ObjectCode: {self.kind}{', closed' * self.is_closed}>"

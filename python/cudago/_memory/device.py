@@ -11,6 +11,7 @@ from .. import _core
 from .._card import card
 from .._cold import read
 from .._gopy import api
+from .._native import final
 from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Device"]
 
 
+@final
 class Device(_core.Device):
     """A CUDA device.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at
 from .._stream.semaphore import descriptor_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ExternalMemory"]
 
 
+@final
 class ExternalMemory(_core.ExternalMemory):
     """Memory of another API, such as Vulkan, that buffers can be mapped over.
 

@@ -22,6 +22,7 @@ from .resource import DeviceMemoryResource, _Pooled
 if TYPE_CHECKING:
     from typing import Self
 
+    from .._tensor.tensor import Tensor
     from ..typing import StreamLike
     from .device import Device
 
@@ -195,6 +196,7 @@ def remember(resource: _Pooled, id: bytes) -> None:
     sends(DeviceMemoryResource, _reduce_resource)
     sends(PinnedMemoryResource, _reduce_resource)
     sends(Buffer, _reduce_buffer)
+    sends(_core.Tensor, _reduce_tensor)
 
 
 def describe(buffer: Buffer) -> IPCBufferDescriptor:
@@ -264,7 +266,15 @@ def _rebuild_resource(uuid: str, handle: IPCAllocationHandle, pinned: bool) -> _
 
 
 def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
-    descriptor = describe(buffer)
+    try:
+        descriptor = describe(buffer)
+    except ClosedError:
+        raise
+    except ValueError as e:
+        raise TypeError(
+            f"cannot send this memory to another process: {e}; take memory of a pool with "
+            "ipc_enabled, or send a copy such as t.numpy(stream=s)"
+        ) from e
     resource = _known.get(descriptor.pool)
     if resource is None or resource.is_closed:
         raise ValueError(
@@ -277,3 +287,26 @@ def _rebuild_buffer(
     resource: DeviceMemoryResource | PinnedMemoryResource, descriptor: IPCBufferDescriptor
 ) -> Buffer:
     return import_buffer(resource, descriptor, _home(resource).default_stream)
+
+
+def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    if tensor._packing[0]:
+        raise TypeError(
+            "cannot send a tensor that begins within a byte to another process: "
+            "send t.contiguous(stream=s)"
+        )
+    turned = tuple(slice(None, None, -1 if stride < 0 else 1) for stride in tensor.strides)
+    forward = tensor[turned]  # its first element is at its lowest address
+    _, place = _reduce_buffer(forward._span[0])
+    return _rebuild_tensor, (*place, forward.dtype_name, forward.shape, forward.strides, turned)
+
+
+def _rebuild_tensor(
+    resource: DeviceMemoryResource | PinnedMemoryResource,
+    descriptor: IPCBufferDescriptor,
+    dtype: str,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    turned: tuple[slice, ...],
+) -> Tensor:
+    return _rebuild_buffer(resource, descriptor).view(dtype, shape, strides)[turned]

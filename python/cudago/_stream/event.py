@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Event"]
 
 
+@final
 class Event(_core.Event):
     """A mark in a stream that completes once the work queued before it has completed.
 

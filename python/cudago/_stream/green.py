@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from .. import _core
 from .._cold import read
 from .._gopy import api
+from .._native import final
 from .._ordinal import device_at
 from .stream import _made
 
@@ -56,6 +57,7 @@ class SMPartition:
         return f"<cudago.SMPartition: {self._sm_count} SMs of device {self._ordinal}>"
 
 
+@final
 class GreenContext(_core.GreenContext):
     """A part of a device's multiprocessors, and streams whose kernels run on that part alone.
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card
-from .._native import number_text
+from .._native import final, number_text
 from .._ordinal import device_at
 from .callee import expect_callback
 from .fork import Fork
@@ -41,6 +41,7 @@ _MODES = {
 }
 
 
+@final
 class Stream(MemoryOperations, _core.Stream):
     """A queue of device work that runs in order.
 

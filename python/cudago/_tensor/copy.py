@@ -14,7 +14,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
-from .._kernel.launch import launch
 from .._numpy import np
 from . import packed, strided
 from .place import is_packed, is_pageable
@@ -22,6 +21,7 @@ from .place import is_packed, is_pageable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from .._graph.graph import Graph
     from .._graph.node import Node
     from .._memory.buffer import Buffer
     from .._stream.stream import Stream
@@ -156,8 +156,7 @@ def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None
         return
     plan = _plan_of(dst, src)
     if plan.calls > 1 and not any(pageable) and _one_device(dst, src):
-        for launched in strided.copies(dst, src):
-            launch(stream, *launched)
+        strided.copy(dst, src, stream)
     elif plan.calls > _FEW_CALLS and any(pageable) and not stream.is_capturing:
         if pageable[1]:
             _scatter(dst, src, stream)
@@ -323,20 +322,19 @@ def node(
     dst: Tensor,
     src: Tensor,
     given: tuple[Any, Any],
+    graph: Graph,
     add_box: Callable[[_core.Operand, _core.Operand, tuple[int, ...]], Node],
     add_launch: Callable[..., Node],
 ) -> Node:
-    """Add one node that copies as `box` does."""
+    """Add one node to a graph that copies as `box` does."""
     sides = box(dst, src, given)
     if sides is not None:
         return add_box(*sides)
-    launches = (
-        []
-        if is_pageable(dst) or is_pageable(src) or not _one_device(dst, src)
-        else list(itertools.islice(strided.copies(dst, src), 2))
-    )
-    if len(launches) == 1:
-        return add_launch(*launches[0])
+    if not is_pageable(dst) and not is_pageable(src) and _one_device(dst, src):
+        strided.check_reach(graph.device, "graph", dst=dst, src=src)
+        launches = list(itertools.islice(strided.copies(dst, src), 2))
+        if len(launches) == 1:
+            return add_launch(*launches[0])
     raise ValueError(
         f"one node cannot copy between strides {dst.strides} and {src.strides} of shape "
         f"{dst.shape}: copy in a capture, or make one side contiguous"
