@@ -159,7 +159,8 @@ SCRIPTS = {
         stream = " is on device 0, the stream on device 1, which has no access to that memory"
         node = " is on device 0, the graph on device 1, which has no access to that memory"
         graph = cu.Graph(b)
-        write, wait = graph.write_value(near[:8], 1), graph.wait_value(near[:8], 1)
+        write = graph.write_value(near[:8], 1)
+        wait = write.wait_value(near[:8], 1)
         step = graph.instantiate()
         refused(ValueError, "dst" + stream, lambda: sb.write_value(far[:8], 1))
         refused(ValueError, "src" + stream, lambda: sb.wait_value(far[:8], 0))
@@ -174,6 +175,7 @@ SCRIPTS = {
             sb.write_value(near[8:16], 5)
         captured.instantiate().launch(sb)
         step.launch(sb)
+        sb.sync()
         refused(ValueError, "which has no access", lambda: cu.launch(sb, config, add, far, 1))
         refused(ValueError, "which has no access", lambda: far.fill(0, stream=sb))
         assert list(near.view("i8").numpy(stream=sa)[:2]) == [1, 5]
