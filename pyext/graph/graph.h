@@ -559,6 +559,7 @@ PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream); /* a method of Graph */
 PyObject *cudago_invalidated(PyObject *module, PyObject *cause);
+PyObject *cudago_captures_are_open(PyObject *module, PyObject *unused);
 int cudago_capture_type_init(void);
 extern PyType_Spec cudago_graph_spec, cudago_exec_spec, cudago_node_spec;
 int cudago_graph_room(PyObject *module); /* -1 with an exception */

@@ -31,7 +31,7 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
         long long v = PyLong_AsLongLongAndOverflow(index, &overflow);
         Py_DECREF(index);
         if (overflow || v < 1 || v > UINT32_MAX) {
-            PyErr_Format(PyExc_ValueError, "%s must be at least 1 in every dimension and fit 32 bits, got %R", name, o);
+            cudago_raise_number(PyExc_ValueError, o, "%s must be at least 1 in every dimension and fit 32 bits", name);
             Py_DECREF(items);
             return -1;
         }

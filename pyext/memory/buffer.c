@@ -123,7 +123,7 @@ static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n)
 
 static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     cudago_note_site();
     cudago_cell *cell = self->cell;
     if (cell && self->exports) {

@@ -112,7 +112,7 @@ static PyObject *external_map(ExternalObject *self, PyObject *const *args, Py_ss
 
 static PyObject *external_close(ExternalObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     uint64_t id = self->id;
     self->id = 0;
     if (id) cudagoExternalRelease(id);

@@ -328,6 +328,9 @@ typedef struct {
     int32_t at;
 } cudago_prefetch;
 
+/* adopt.c: is this device memory that the device can use? -1 with an exception */
+int cudago_adopt_check(int32_t device, uint64_t ptr, uint64_t size);
+
 /* peer.c: may kernels on a device touch the cell's memory? The memory is on owner, or on no device if that is -1. 1 if
  * they may, 0 if not, -1 with an exception. */
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);

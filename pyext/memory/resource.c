@@ -222,20 +222,16 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
 }
 
 int cudago_size(PyObject *o, uint64_t *size) {
-    PyObject *number = PyLong_CheckExact(o) ? o : PyNumber_Index(o);
+    PyObject *number = PyLong_CheckExact(o) ? o : cudago_index(o, "size in bytes");
     if (!number) return -1;
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
     if (number != o) Py_DECREF(number);
-    if (overflow > 0) {
-        PyErr_Format(PyExc_OverflowError, "size in bytes must be below 2**63, got %S", o);
-    } else if (v < 0) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "size in bytes must not be negative, got %S", o);
-    } else {
-        *size = (uint64_t)v;
-        return 0;
-    }
-    return -1;
+    if (v == -1 && PyErr_Occurred()) return -1;
+    if (overflow > 0) return cudago_raise_number(PyExc_OverflowError, o, "size in bytes must be below 2**63");
+    if (v < 0) return cudago_raise_number(PyExc_ValueError, o, "size in bytes must not be negative");
+    *size = (uint64_t)v;
+    return 0;
 }
 
 static QUIET cudago_cell *allocate_now(ResourceObject *self, uint64_t size, StreamObject *stream, int32_t *others) {
@@ -309,7 +305,7 @@ static QUIET void let_go(ResourceObject *self) {
 
 static PyObject *resource_close(ResourceObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     let_go(self);
     Py_RETURN_NONE;
 }
@@ -351,8 +347,8 @@ static PyObject *resource_set_stat(ResourceObject *self, PyObject *const *args, 
 
 static PyObject *resource_trim(ResourceObject *self, PyObject *keep) {
     CUDAGO_ENTER(NULL);
-    unsigned long long bytes = PyLong_AsUnsignedLongLong(keep);
-    if (bytes == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    uint64_t bytes;
+    if (cudago_uint64(keep, "keep", "0 to 2**64 - 1 bytes", &bytes)) return NULL;
     uint64_t id = cudago_resource_now(self);
     if (!id) return NULL;
     cudago_status st = {0};

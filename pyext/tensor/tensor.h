@@ -201,6 +201,8 @@ int cudago_never_changes(PyObject *o); /* its library has read-only tensors and 
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* A Tensor that owns m, a tensor of peer's. On failure m still belongs to the caller. */
 PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer);
+PyObject *cudago_tensor_through(PyObject *module, PyObject *args); /* tensor_interface.c */
+void cudago_let_object_go(void *object); /* drops a reference; what that runs meets no exception that is on its way */
 /* Moves the tensor of a new `__dlpack__` capsule of peer's into a new cell: describes it in out and computes the extent
  * that it reaches. */
 cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e, cudago_peer *peer);

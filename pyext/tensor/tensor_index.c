@@ -195,11 +195,12 @@ static int read_dims(PyObject *const *items, Py_ssize_t n, int64_t *shape) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *index = PyNumber_Index(items[i]);
+        PyObject *index = cudago_index(items[i], "a dimension");
         if (!index) return -1;
-        shape[i] = PyLong_AsLongLong(index);
+        int overflow;
+        shape[i] = PyLong_AsLongLongAndOverflow(index, &overflow);
         Py_DECREF(index);
-        if (shape[i] == -1 && PyErr_Occurred()) return -1;
+        if (overflow) return cudago_raise_number(PyExc_OverflowError, items[i], "a dimension must be below 2**63");
     }
     return (int)n;
 }

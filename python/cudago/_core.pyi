@@ -93,11 +93,13 @@ class Device:
         ------
         CUDAError
             If any work queued earlier has failed.
+        ValueError
+            If a stream is capturing. A capture of cudago's continues; one that another library
+            began is invalidated.
 
         Notes
         -----
-        Waits for all streams, including those of other libraries. Ctrl-C ends the wait. Not allowed
-        while a stream is capturing; a capture that another library began is invalidated.
+        Waits for all streams, including those of other libraries. Ctrl-C ends the wait.
 
         References
         ----------
@@ -110,7 +112,10 @@ class Device:
 
     @property
     def memory_resource(self) -> _resource.MemoryResource:
-        """The resource that `allocate` uses: by default, the device's default pool. Can be set."""
+        """The resource that `allocate` uses: by default, the device's default pool.
+
+        Can be set, to one that is open and of this device, or of the host's memory.
+        """
 
     @memory_resource.setter
     def memory_resource(self, value: MemoryResource, /) -> None: ...
@@ -140,10 +145,12 @@ class Stream:
         ------
         CUDAError
             If any work queued earlier has failed.
+        ValueError
+            If the stream is capturing. The capture continues.
 
         Notes
         -----
-        Ctrl-C ends the wait. Not allowed while the stream is capturing.
+        Ctrl-C ends the wait.
 
         References
         ----------
@@ -240,12 +247,14 @@ class Event:
         Raises
         ------
         CUDAError
-            If the work failed, or the event was last recorded in a capture.
+            If the work failed.
+        ValueError
+            If the event was last recorded in a capture: it stands for a place in the graph, and no
+            work of this process is marked. A capture that is open continues.
 
         Notes
         -----
-        Ctrl-C ends the wait. An event that was never recorded is complete. Waiting for an event
-        recorded in an open capture invalidates that capture.
+        Ctrl-C ends the wait. An event that was never recorded is complete.
 
         References
         ----------
@@ -256,7 +265,10 @@ class Event:
     def __exit__(self, *args: object) -> None: ...
     @property
     def is_done(self) -> bool:
-        """Whether the work that the event marks has completed."""
+        """Whether the work that the event marks has completed.
+
+        ValueError if the event was last recorded in a capture.
+        """
 
     @property
     def is_closed(self) -> bool:
@@ -356,18 +368,18 @@ class GreenContext:
 # --- memory ---------------------------------------------------------------------------------------
 
 class MemoryResource:
-    def allocate(
-        self, size: SupportsIndex, /, *, stream: StreamLike | None = None
-    ) -> _buffers.Buffer:
+    # As narrow as what a subclass of the user's has to take.
+    def allocate(self, size: int, /, *, stream: StreamLike) -> _buffers.Buffer:
         """Allocate memory.
 
         Parameters
         ----------
         size : int
             Size in bytes. An empty buffer has no address.
-        stream : Stream, optional
-            Stream that orders the allocation, and later the free. Required for device memory. Other
-            memory is usable at once; with a stream, its free waits for that stream's work.
+        stream : Stream
+            Stream that orders the allocation, and later the free. Only pinned and managed memory
+            without a pool can do without: it is usable at once; with a stream, its free waits for
+            that stream's work.
 
         Returns
         -------
@@ -935,7 +947,6 @@ class Tensor:
     def _span(self) -> tuple[_buffers.Buffer, int]: ...
     @property
     def _packing(self) -> tuple[int, bool]: ...
-    def _through_interface(self, readonly: bool, /) -> _tensor.Tensor: ...
     def _await_work(self) -> None: ...
     def _retyped(self, dtype: str, /) -> _tensor.Tensor: ...
     @property
@@ -1365,6 +1376,8 @@ class Graph:
     def _ordinal(self) -> int: ...
     @property
     def _body_id(self) -> int: ...
+    @property
+    def _captured_stream(self) -> _stream.Stream | None: ...
     _uses: _slot.Uses | None
     def _node(self, node: int, /) -> _graph_node.Node: ...
     def _node_of(self, row: tuple[int, int, str, str], /) -> _graph_node.Node: ...
@@ -1514,7 +1527,7 @@ class ExecNode:
     ) -> None: ...
     @overload
     def update(
-        self, /, dst: MemoryLike | _slot.Slot = ..., value: int | BufferLike | np.generic = ...
+        self, /, dst: MemoryLike | _slot.Slot = ..., value: complex | BufferLike | np.generic = ...
     ) -> None: ...
     @overload
     def update(
@@ -1934,6 +1947,9 @@ def _event_open(device: Device, handle: bytes, /) -> _event.Event: ...
 def _buffer_adopt(
     address: int, size: int, stream: StreamLike, owner: Any, /
 ) -> _buffers.Buffer: ...
+def _tensor_through(
+    owner: object, address: int, device: int, readonly: bool, dtype: str, shape: tuple[int, ...], /
+) -> _tensor.Tensor: ...
 def _buffer_attach(buffer: Buffer, object: object, /) -> None: ...
 def _set_allocated(told: Callable[[Any, Any], None] | None, /) -> None: ...
 def _all_buffers() -> tuple[Buffer, ...]: ...
@@ -2082,6 +2098,7 @@ def _graph_new(device: Device, /) -> _graph.Graph: ...
 def _graph_from_handle(device: Device, handle: int, owner: object, /) -> _graph.Graph: ...
 def _capture(stream: Stream, mode: int, /) -> AbstractContextManager[_graph.Graph, None]: ...
 def _capture_end(graph: Graph, discard: bool, /) -> None: ...
+def _captures_open() -> int: ...
 def _dtype(dtype: Any, /) -> tuple[str, int]: ...
 def _dlpack_stats() -> tuple[
     tuple[int, ...], list[tuple[str, tuple[int, ...]]], tuple[int, ...]

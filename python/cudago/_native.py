@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Python's half of a native class: in the class itself, and not to be subclassed."""
+"""What classes and messages of the native module and of this package have in common."""
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 _T = TypeVar("_T")
@@ -38,3 +39,27 @@ def into_native(cls: type[_T]) -> type[_T]:
         if name not in ("__dict__", "__module__", "__slots__", "__weakref__"):
             setattr(native, name, member)
     return cast("type[_T]", native)
+
+
+def unnamed(cls: type[_T]) -> type[_T]:
+    """Have Python's errors name the methods of a base class alone, as ``memset()``.
+
+    Whoever calls such a method of a graph does not know the class that it comes from.
+    """
+    for member in vars(cls).values():
+        function = getattr(member, "__func__", member)
+        if isinstance(function, FunctionType):
+            function.__qualname__ = function.__name__
+    return cls
+
+
+def number_text(number: object) -> str:
+    """Return the text of a number, or of several, for a message.
+
+    Python writes no integers of thousands of digits, which are then called so, as by the native
+    module.
+    """
+    try:
+        return str(number)
+    except ValueError:
+        return "a number of thousands of digits"

@@ -95,6 +95,9 @@ def check(
     >>> len(found)
     1
     """
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"names of checks must be str, not {type(name)}")
     wanted = ",".join(names) or "all"
     before = _core._set_checks(wanted if raises else wanted + ",collect")
     reports()  # discard earlier ones

@@ -149,9 +149,9 @@ def test_transposed_as_by_numpy(shape, stream):
         ((-3, 0), ValueError, "axis -3 is out of range"),
         ((1, -1), ValueError, "axis 1 is given twice"),
         ((2**40, 0), ValueError, "out of range"),
-        ((2**70, 0), OverflowError, "too big"),
-        ((0.5, 1), TypeError, "integer"),
-        (("a", 1), TypeError, "integer"),
+        ((2**70, 0), OverflowError, "a dimension must be below"),
+        ((0.5, 1), TypeError, "a dimension must be an int"),
+        (("a", 1), TypeError, "a dimension must be an int"),
     ],
 )
 def test_axes_that_are_none(counted, axes, error, match):
@@ -325,7 +325,7 @@ def test_what_a_copy_refuses(counted, stream):
         big.copy_from(np.zeros(70_000, "u1")[::-1], stream=stream)
     readonly = np.arange(4, dtype="i4")
     readonly.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(BufferError, match="read-only"):
         cu.from_dlpack(readonly).copy_from(counted[0, :4], stream=stream)
 
 

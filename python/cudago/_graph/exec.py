@@ -11,7 +11,7 @@ from .. import _core
 from .._card import card
 from .._native import final
 from .._ordinal import device_at
-from ..errors import CUDAError, GraphUpdateError
+from ..errors import ClosedError, CUDAError, GraphUpdateError
 from .again import in_order
 from .embedding import launch_into
 from .exec_node import ExecNode
@@ -262,7 +262,11 @@ class GraphExec(_core.GraphExec):
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.GraphExec: closed>"
-        return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
+        try:
+            nodes = self._count()
+        except ClosedError:  # the interpreter is ending
+            return "<cudago.GraphExec: closed>"
+        return f"<cudago.GraphExec of {nodes} nodes, launched {self.launch_count} times>"
 
 
 def _is_shared(name: str, step: GraphExec) -> bool:

@@ -8,6 +8,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from .._card import card, picture
+from .._native import unnamed
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def boxes(fold: int | None) -> int | None:
     return fold
 
 
+@unnamed
 class Shown:
     """The part of `Graph` that shows it."""
 

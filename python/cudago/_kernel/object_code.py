@@ -71,6 +71,14 @@ class ObjectCode:
         elif isinstance(code, str | os.PathLike):
             with open(code, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
                 code = file.read()
+        try:
+            nbytes = memoryview(code).nbytes
+        except TypeError:
+            raise TypeError(
+                f"code must be {kind}, or the path of a file, not {type(code)}"
+            ) from None
+        if not nbytes:
+            raise ValueError(f"code must be {kind}, or the path of a file, and not empty")
         return cls(_core._code_from(kind, code), kind)
 
     @classmethod
@@ -293,7 +301,8 @@ class ObjectCode:
         UnsupportedError
             If the kernel needs something that the simulated driver lacks.
         ValueError
-            If `strict_types` has another number of types than the kernel has parameters.
+            If `strict_types` has another number of types than the kernel has parameters, or one
+            that a parameter cannot have.
         CUDAError
             If the code is for another architecture. Or in a host callback, if the code is not
             loaded yet: loading waits for the device, which waits for the callback.

@@ -97,7 +97,9 @@ class Buffer(_core.Buffer):
         size : int
             Size in bytes.
         owner : object
-            What keeps the memory allocated. The buffer, and whatever uses its memory, keep it.
+            What keeps the memory allocated. The buffer, and whatever uses its memory, keep it,
+            which Python's garbage collector does not see: of an owner that holds the buffer, close
+            the buffer, or neither is ever freed.
         stream : Stream
             Stream in whose order the memory can be used, and in whose order the owner may free it.
 
@@ -321,6 +323,13 @@ class Buffer(_core.Buffer):
         """
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
+
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> NoReturn:
+        # Asked for memory that has no address here. NumPy would make an array of one object.
+        raise TypeError(
+            "a cudago Buffer that the host cannot read is not converted to a NumPy array by "
+            "itself: use buffer.copy_to(array, stream=...), which copies"
+        )
 
     def __reduce__(self) -> NoReturn:
         not_pickled(self)

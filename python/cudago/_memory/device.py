@@ -16,6 +16,7 @@ from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
 from .._stream.stream import Stream, _made
+from ..errors import ClosedError
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
@@ -500,7 +501,10 @@ class Device(_core.Device):
     _repr_html_ = card
 
     def __repr__(self) -> str:
-        return f"<cudago.Device {self.ordinal}: {self.name}>"
+        try:
+            return f"<cudago.Device {self.ordinal}: {self.name}>"
+        except ClosedError:  # the interpreter is ending
+            return f"<cudago.Device {self.ordinal}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other.ordinal == self.ordinal

@@ -28,7 +28,8 @@ class Event(_core.Event):
     Notes
     -----
     An event that was never recorded counts as complete. One that was recorded in a capture belongs
-    to the captured graph, and the host cannot query it.
+    to the captured graph: the host can neither wait for it nor query it (`ValueError`), until it is
+    recorded again.
 
     Examples
     --------
@@ -108,7 +109,9 @@ class Event(_core.Event):
         Raises
         ------
         CUDAError
-            If an event was never recorded, was recorded in a capture, or has not completed.
+            If an event was never recorded, or has not completed.
+        ValueError
+            If an event was made without ``timing_enabled``, or was last recorded in a capture.
 
         References
         ----------

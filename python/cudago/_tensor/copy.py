@@ -137,15 +137,18 @@ def _bytes_of(memory: tuple[Buffer, int], offset: int) -> Tensor:
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
-    """Copy between tensors of the same shape, whose elements have the same size."""
+def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None = None) -> None:
+    """Copy between tensors of the same shape, whose elements have the same size.
+
+    `given` is what the tensors were made of: what a capture records keeps that.
+    """
     if not dst.size:
         return
     if is_packed(dst) and not (packed.is_whole(dst) and src.is_contiguous):
         packed.copy(dst, src, stream)
         return
     if dst.is_contiguous and src.is_contiguous:
-        _copy_piece(dst, src, stream)
+        _copy_piece(dst, src, stream, given)
         return
     pageable = is_pageable(dst), is_pageable(src)
     if all(pageable):
@@ -165,7 +168,7 @@ def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
             here.copy_from(span, stream=stream)
             _copy_boxes(plan, dst, src, stream, (here, first))
     else:
-        _copy_boxes(plan, dst, src, stream, src._span)
+        _copy_boxes(plan, dst, src, stream, src._span, given)
 
 
 def _is_elsewhere(t: Tensor, stream: Stream) -> bool:
@@ -174,7 +177,12 @@ def _is_elsewhere(t: Tensor, stream: Stream) -> bool:
 
 
 def _copy_boxes(
-    plan: _Plan, dst: Tensor, src: Tensor, stream: Stream, source: tuple[Buffer, int]
+    plan: _Plan,
+    dst: Tensor,
+    src: Tensor,
+    stream: Stream,
+    source: tuple[Buffer, int],
+    given: tuple[Any, Any] | None = None,
 ) -> None:
     """Copy the boxes of a plan; the bytes of `src` are in `source`, from an offset on."""
     if plan.calls > _MAX_CALLS:
@@ -182,12 +190,13 @@ def _copy_boxes(
             f"a copy between strides {dst.strides} and {src.strides} of shape {dst.shape} would "
             f"take {plan.calls} driver calls (at most {_MAX_CALLS}): make one side contiguous first"
         )
-    named = plan.calls == 1 and stream.is_capturing  # the node then has the tensors as operands
+    # A single node then has what was passed as operands.
+    named = (given or (dst, src)) if plan.calls == 1 and stream.is_capturing else None
     for at in plan.places():
         to: Tensor | _core.Operand = _bytes_from(dst, at[0])
         of: Tensor | _core.Operand = _bytes_of(source, at[1])
         if named:
-            to, of = _core._operand(to, dst, True), _core._operand(of, src, False)
+            to, of = _core._operand(to, named[0], True), _core._operand(of, named[1], False)
         _core._copy_box(stream, to, of, plan.box)
 
 
@@ -196,15 +205,21 @@ def _one_device(dst: Tensor, src: Tensor) -> bool:
     return dst._ordinal is None or src._ordinal is None or dst._ordinal == src._ordinal
 
 
-def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
+def _copy_piece(
+    dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None = None
+) -> None:
     """Copy between two contiguous tensors.
 
     A tensor operand carries the kind of its memory, which a buffer operand does not.
     """
+    to: Any = dst
+    of: Any = src
+    if given is not None and stream.is_capturing:
+        to, of = _core._operand(dst, given[0], True), _core._operand(src, given[1], False)
     if not is_pageable(dst):
-        dst.buffer.copy_from(src, stream=stream)
+        dst.buffer.copy_from(of, stream=stream)
     elif not is_pageable(src):
-        src.buffer.copy_to(dst, stream=stream)
+        src.buffer.copy_to(to, stream=stream)
     else:
         memoryview(dst.buffer)[:] = memoryview(src.buffer)  # tensors have none of every type
 

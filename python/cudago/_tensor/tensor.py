@@ -169,10 +169,10 @@ class Tensor(_core.Tensor):
         if self.is_closed:
             raise ClosedError("tensor is closed")
         if self.is_readonly:
-            raise ValueError("the tensor is read-only")
+            raise BufferError("the tensor is read-only")
         source = as_source(src, self, stream)
         check_alike("src", source, self)
-        copy(self, source, stream_of(stream))
+        copy(self, source, stream_of(stream), (self, src))
 
     def copy_to(self, dst: Any, *, stream: StreamLike) -> None:
         """Copy the elements into an array or another tensor.
@@ -221,9 +221,9 @@ class Tensor(_core.Tensor):
             return
         target = as_target(dst, stream)
         if target.is_readonly:
-            raise ValueError("dst is read-only")
+            raise BufferError("dst is read-only")
         check_alike("dst", target, self)
-        copy(target, self, on)
+        copy(target, self, on, (dst, self))
 
     def astype(self, dtype: Any, *, stream: StreamLike | None = None, copy: bool = True) -> Tensor:
         """Return the elements in another element type, as a new tensor.
@@ -420,7 +420,7 @@ class Tensor(_core.Tensor):
         if self.is_closed:
             raise ClosedError("tensor is closed")
         if self.is_readonly:
-            raise ValueError("the tensor is read-only")
+            raise BufferError("the tensor is read-only")
         if is_pageable(self):
             raise BufferError("the tensor is pageable host memory: fill the array itself")
         pattern = shortest(element(value, self.dtype_name))
@@ -443,7 +443,10 @@ class Tensor(_core.Tensor):
     _repr_pretty_ = pretty
 
     def __repr__(self) -> str:
-        return self._described(glance)
+        try:
+            return self._described(glance)
+        except ClosedError:  # the interpreter is ending
+            return "<Tensor closed>"
 
     def _described(self, values: Callable[[Tensor], str]) -> str:
         """Describe it, with what `values` tells of its elements."""
