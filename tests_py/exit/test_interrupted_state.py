@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C at any moment of a call leaves things as they were, or as they should become."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
+
+BEGIN = """
+import os, random, signal, tempfile, time
+from pathlib import Path
+import numpy as np
+import cudago as cu
+
+device = cu.Device()
+stream = device.create_stream()
+config = cu.LaunchConfig(1, 4)
+code = cu.Program('extern "C" __global__ void f(int* x) { x[threadIdx.x] += 1; }').compile()
+a, b, x, y = (cu.zeros(4, "i4", stream=stream) for _ in range(4))
+stream.sync()
+chance = random.Random(5)
+armed = False
+
+def stop(*_):
+    if armed:
+        raise KeyboardInterrupt
+
+def interrupted(do, check, times=200):
+    '''Do it often, with a signal at any moment of it or two, and check what is left each time.'''
+    global armed
+    signal.signal(signal.SIGALRM, stop)
+    do()
+    begin = time.perf_counter()
+    do()
+    took = time.perf_counter() - begin
+    heard = 0
+    for n in range(times):
+        after, again = (max(1e-6, 1.2 * took * chance.random()) for _ in range(2))
+        armed = True
+        try:
+            signal.setitimer(signal.ITIMER_REAL, after, again if n % 2 else 0)
+            do()
+            armed = False
+        except KeyboardInterrupt:
+            armed = False
+            heard += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        check()
+    assert heard > times / 10, heard
+"""
+
+
+@pytest.fixture
+def stays(script, driver):
+    def stays(program):
+        run = script(BEGIN + program)
+        assert (run.returncode, run.stdout) == (0, ""), run.stderr
+        return run.stderr
+
+    return stays
+
+
+def test_saved_files(stays):
+    stderr = stays("""
+graph = cu.Graph(device)
+graph.memset(x, 7).memcpy(x, np.arange(4, dtype="i4")).launch(config, code["f"], x)
+profile = graph.instantiate().profile(stream)
+folder = Path(tempfile.mkdtemp())
+path = folder / "file"
+for write in lambda to: graph.save(to, contents=True), code.save, profile.to_chrome_trace:
+    write(path)
+    whole = path.read_bytes()
+    def check():
+        assert path.read_bytes() in (b"old", whole)
+        assert [p.name for p in folder.iterdir()] == ["file"]
+        path.write_bytes(b"old")
+    interrupted(lambda: write(path), check)
+path.unlink()
+folder.rmdir()
+""")
+    # A signal that Python hears in a callback of a weak reference is told of there.
+    assert "Zip" not in stderr and "OSError" not in stderr
