@@ -478,6 +478,7 @@ PyObject *cudago_exec_item(ExecObject *self, PyObject *name); /* executable[name
 extern PyType_Spec cudago_exec_node_spec;
 
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
+PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 QUIET int cudago_is_slot(PyObject *o); /* node_kernel.c */
 
 /* update.c: the gate of updates. Inside, nothing may be raised: that runs Python now and then, a finalizer or a collection,

@@ -82,3 +82,24 @@ folder.rmdir()
 """)
     # A signal that Python hears in a callback of a weak reference is told of there.
     assert "Zip" not in stderr and "OSError" not in stderr
+
+
+def test_bind_of_several_nodes(stays):
+    stays("""
+graph = cu.Graph(device)
+s = cu.slot("s", a)
+graph.memcpy(x, s, name="c").memcpy(y, s, name="d").launch(config, code["f"], s, name="k")
+graph["k"].memset(s, 0, name="m")
+step = graph.instantiate()
+
+def holds():
+    c, d, k, m = (step[n].params for n in "cdkm")
+    return {id(c.src), id(d.src), id(k.args[0]), id(m.dst)}
+
+def check():
+    assert len(holds()) == 1
+    step.bind(s=a)
+    assert holds() == {id(a)}
+
+interrupted(lambda: step.bind(s=b), check)
+""")
