@@ -69,50 +69,6 @@ PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n
 
 /* --- several nodes -------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_INTERRUPTS = 3 }; /* of one undo that waits for launches: then its node stays as it is */
-
-/* Adds the exception that is set to the first one as a note, and clears it. */
-static void note_failure(PyObject *first) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *text = PyUnicode_FromFormat("A node could not be given back what it had: %S", value);
-    PyObject *r = text && first ? PyObject_CallMethod(first, "add_note", "O", text) : NULL;
-    if (!r) PyErr_Clear();
-    Py_XDECREF(r);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-}
-
-/* 0, or -1 with an exception. A row is (method, *args). */
-static int make_row(PyObject *row) {
-    PyObject *args = PyTuple_GetSlice(row, 1, PyTuple_Size(row));
-    PyObject *r = args ? PyObject_CallObject(PyTuple_GetItem(row, 0), args) : NULL;
-    Py_XDECREF(args);
-    Py_XDECREF(r);
-    return r ? 0 : -1;
-}
-
-/* Undoes rows n - 1 to 0, and keeps the exception that is set. A handler of a signal that comes meanwhile has run and is
- * done with: the program hears of the first exception. */
-static void undo(PyObject *before, Py_ssize_t n) {
-    PyObject *type, *first, *trace;
-    PyErr_Fetch(&type, &first, &trace);
-    PyErr_NormalizeException(&type, &first, &trace);
-    while (n--) {
-        int failed = -1;
-        for (int i = 0; failed && i < MOST_INTERRUPTS; i++) {
-            PyErr_Clear();
-            failed = make_row(PyTuple_GetItem(before, n));
-            if (failed && PyErr_ExceptionMatches(PyExc_Exception)) break;
-        }
-        if (failed) note_failure(first);
-    }
-    PyErr_Restore(type, first, trace);
-}
-
 /* _change_all(changes, before): tuples of (method, *args), of which all or none take effect. The one that fails may have
  * taken effect too, when who watches it has raised. */
 PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
@@ -121,6 +77,9 @@ PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssi
         return PyErr_SetString(PyExc_TypeError, "_change_all(changes, before)"), NULL;
     if (cudago_exec_open(self)) return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_Size(args[0]); i++)
-        if (make_row(PyTuple_GetItem(args[0], i))) return undo(args[1], i + 1), NULL;
+        if (cudago_row_call(PyTuple_GetItem(args[0], i), NULL)) {
+            for (; i >= 0; i--) cudago_undo(PyTuple_GetItem(args[1], i));
+            return NULL;
+        }
     Py_RETURN_NONE;
 }

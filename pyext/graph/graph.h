@@ -448,6 +448,7 @@ extern PyObject *cudago_watcher;
 int cudago_watch_call(const char *event, const char *format, ...);
 #define CUDAGO_WATCH(...) (__builtin_expect(cudago_watcher != NULL, 0) ? cudago_watch_call(__VA_ARGS__) : 0)
 PyObject *cudago_set_watcher(PyObject *module, PyObject *watcher);
+PyObject *cudago_get_watcher(PyObject *module, PyObject *unused);
 
 /* bound.c. cudago_exec_launch_uncaptured is a launch, but if the stream is capturing nothing has been done. */
 PyObject *cudago_exec_launch(ExecObject *self, PyObject *stream);
