@@ -275,7 +275,8 @@ type PTXError struct {
 	// the driver did not report it.
 	Line, Column int
 	// Message is the first complaint, Log all that the driver wrote, and Source
-	// the line of PTX that it is about; any of them may be empty.
+	// the line of PTX that it is about, of a long one the part around Column; any of
+	// them may be empty.
 	Message, Log, Source string
 	// mark is a caret, as far from the left as Column is in Source; empty without a column.
 	mark string
@@ -345,6 +346,16 @@ func (c *Context) check(op string, r driver.CUresult) error {
 		return nil
 	}
 	return c.fail(op, r, "")
+}
+
+// explained adds to an error of a driver call what the call was about, if it says
+// nothing of it yet.
+func explained(err error, format string, args ...any) error {
+	var e *Error
+	if err != nil && errors.As(err, &e) && e.Detail == "" {
+		e.Detail = fmt.Sprintf(format, args...)
+	}
+	return err
 }
 
 // waited is check for a call that waits. The driver tells a check's finding to

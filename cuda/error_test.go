@@ -4,9 +4,14 @@
 package cuda
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
 func TestErrorText(t *testing.T) {
@@ -44,6 +49,13 @@ func TestSticky(t *testing.T) {
 	require.False(t, ErrorOutOfMemory.Sticky())
 	require.False(t, ErrorNotReady.Sticky())
 	require.False(t, ErrorStreamCaptureInvalidated.Sticky())
+}
+
+func TestExplainedErrors(t *testing.T) {
+	require.NoError(t, explained(nil, "never"))
+	require.EqualError(t, explained(check("cuInit", driver.CUDA_ERROR_NO_DEVICE), "%d bytes", 5), "cuInit: CUDA_ERROR_NO_DEVICE: there is no CUDA device (5 bytes)")
+	known := &Error{Op: "cuInit", Result: ErrorNoDevice, Detail: "known"}
+	require.EqualError(t, explained(known, "%d bytes", 5), "cuInit: CUDA_ERROR_NO_DEVICE: there is no CUDA device (known)")
 }
 
 func TestCompileErrorShowsTheFirstError(t *testing.T) {
@@ -93,6 +105,20 @@ func TestPTXError(t *testing.T) {
 			require.ErrorIs(t, err, ErrorInvalidPTX)
 		})
 	}
+}
+
+// A generated line can have megabytes: the error shows the part around the fault.
+func TestPTXErrorOfALongLine(t *testing.T) {
+	text := "\t" + strings.Repeat("é", 1_000_000) + "wrong" + strings.Repeat("é", 1_000_000)
+	column := 1 + 2_000_000 + 1
+	err := newPTXError("cuModuleLoadDataEx", ErrorInvalidPTX, fmt.Sprintf("line 1, column %d: what", column), text)
+	require.True(t, utf8.ValidString(err.Source))
+	require.Contains(t, err.Source, "wrong")
+	require.LessOrEqual(t, len(err.Source), 160)
+	require.Equal(t, strings.Index(err.Source, "wrong"), 2*strings.Index(err.mark, "^"), "é has two bytes")
+	err = newPTXError("cuModuleLoadDataEx", ErrorInvalidPTX, "line 1; error : what", text)
+	require.Equal(t, strings.Repeat("é", 80), err.Source)
+	require.Empty(t, err.mark)
 }
 
 func TestDriverNotFoundErrorSaysWhatToDo(t *testing.T) {

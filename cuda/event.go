@@ -166,28 +166,28 @@ func (e *Event) Synchronize() error {
 	return e.ctx.waited("cuEventSynchronize", r)
 }
 
-// ElapsedMS returns the time from since to e in milliseconds, with a resolution
+// ElapsedMS returns the time from start to e in milliseconds, with a resolution
 // of about half a microsecond. Both must have been created with Timing and have
 // completed. It calls cuEventElapsedTime.
 //
 // Errors: [ErrClosed]; an [*ArgumentError] if an event has no time or they
 // belong to different devices; [ErrorNotReady] if one has not completed.
-func (e *Event) ElapsedMS(since *Event) (float64, error) {
+func (e *Event) ElapsedMS(start *Event) (float64, error) {
 	switch {
 	case !e.timing:
 		return 0, badValue("", "the end event was created without timing")
-	case !since.timing:
+	case !start.timing:
 		return 0, badValue("", "the start event was created without timing")
-	case e.ctx != since.ctx:
-		return 0, badValue("since", "must be of %v, as the end event is, got one of %v", e.ctx.dev, since.ctx.dev)
+	case e.ctx != start.ctx:
+		return 0, badValue("start", "must be of %v, as the end event is, got one of %v", e.ctx.dev, start.ctx.dev)
 	}
-	if err := since.begin(); err != nil {
+	if err := start.begin(); err != nil {
 		return 0, err
 	}
-	defer since.end()
+	defer start.end()
 	var ms float32
 	r, err := e.call(func(api driver.API) (r driver.CUresult) {
-		ms, r = api.CuEventElapsedTime(since.h, e.h)
+		ms, r = api.CuEventElapsedTime(start.h, e.h)
 		return r
 	})
 	if err != nil {

@@ -75,10 +75,10 @@ func (m *ExternalMemory) String() string { return fmt.Sprintf("external memory o
 // otherwise an [*Error].
 func (m *ExternalMemory) Map(offset, size uint64, s *Stream) (*Buffer, error) {
 	switch {
-	case size == 0:
-		return nil, badValue("size", "must be at least 1 byte, got 0")
 	case offset > m.size || size > m.size-offset:
 		return nil, badValue("", "range of %d bytes at offset %d is not inside the external memory of %d bytes", size, offset, m.size)
+	case size == 0:
+		return nil, badValue("size", "must be at least 1 byte, got 0")
 	case s != nil && s.ctx != m.ctx:
 		return nil, badValue("stream", "must be of %v, as the memory is, got one of %v", m.ctx.dev, s.ctx.dev)
 	case m.ctx.IsLost():
@@ -99,7 +99,11 @@ func (m *ExternalMemory) Map(offset, size uint64, s *Stream) (*Buffer, error) {
 	if err != nil {
 		unuse(s)
 		m.end()
-		return nil, err
+		detail := fmt.Sprintf("%d bytes at offset %d of %d", size, offset, m.size)
+		if m.ctx.drv.Name() == "sim" {
+			detail += "; the simulated driver maps from multiples of 4096"
+		}
+		return nil, explained(err, "%s", detail)
 	}
 	a.base = uint64(p)
 	a.free = m.unmap

@@ -199,8 +199,11 @@ func (p *importedPool) lease(slot int64) error {
 		return nil
 	}
 	err := p.lessee.take(slot)
-	if errors.Is(err, errFreed) {
+	switch {
+	case errors.Is(err, errFreed):
 		return badValue("descriptor", "names memory that is gone: %v", err)
+	case errors.Is(err, errNoSlot):
+		return badValue("descriptor", "has slot %d: %v", slot, err)
 	}
 	return err
 }

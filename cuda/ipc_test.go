@@ -4,7 +4,9 @@
 package cuda
 
 import (
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"syscall"
 	"testing"
@@ -113,9 +115,10 @@ func TestImportOfFreedMemory(t *testing.T) {
 	other.Pool[3]++
 	_, err = imported.Import(other, s)
 	require.ErrorContains(t, err, "in another pool")
-	e.Slot = 1000
-	_, err = imported.Import(e, s)
-	require.ErrorContains(t, err, "freed it")
+	for _, e.Slot = range []int64{1000, -1, 1<<60 - 3, 1 << 61, math.MaxInt64} {
+		_, err = imported.Import(e, s)
+		require.EqualError(t, err, fmt.Sprintf("descriptor has slot %d: the pool has given no such slot", e.Slot))
+	}
 	for _, x := range []io.Closer{imported, mr, s} {
 		require.NoError(t, x.Close())
 	}

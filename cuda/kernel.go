@@ -182,6 +182,11 @@ const (
 	KernelSharedMemoryPreference KernelAttribute = 9 // percent of the cache; -1 is the driver's choice
 )
 
+// MaxLocalSize is more local memory than a thread can have, in bytes: the driver
+// loads a kernel that needs more, and does not launch it. CUDA Programming Guide,
+// "Technical Specifications per Compute Capability".
+const MaxLocalSize = 512 << 10
+
 // KernelAttributeNames returns every attribute by its name for Python.
 func KernelAttributeNames() map[string]KernelAttribute {
 	return map[string]KernelAttribute{
@@ -225,15 +230,49 @@ func (k *Kernel) Attribute(a KernelAttribute) (int, error) {
 
 // SetAttribute calls cuFuncSetAttribute. It changes the kernel for all its
 // users.
+//
+// Errors: an [*ArgumentError] if the attribute cannot have the value.
 func (k *Kernel) SetAttribute(a KernelAttribute, value int) error {
 	v := clampInt32(value)
 	if int(v) != value {
 		return overflow("value", "must fit in 32 bits, got %d", value)
 	}
+	if err := k.checkAttribute(a, value); err != nil {
+		return err
+	}
 	_, err := callKernel(k, "cuFuncSetAttribute", func(api driver.API) (struct{}, driver.CUresult) {
 		return struct{}{}, api.CuFuncSetAttribute(k.h, driver.CUfunction_attribute(a), v)
 	})
 	return err
+}
+
+// checkAttribute refuses a value that the driver would refuse without saying why.
+func (k *Kernel) checkAttribute(a KernelAttribute, value int) error {
+	switch a {
+	case KernelMaxDynamicSharedSize:
+		most, err := k.MaxDynamicSharedSize()
+		if err == nil && (value < 0 || value > most) {
+			err = badValue("max_dynamic_shared_size", "must be 0 to %d bytes for kernel %q on %v, got %d", most, k.name, k.Device(), value)
+		}
+		return err
+	case KernelSharedMemoryPreference:
+		if value < -1 || value > 100 {
+			return badValue("shared_memory_preference", "must be 0 to 100 percent, or -1 for the driver's choice, got %d", value)
+		}
+	}
+	return nil
+}
+
+// MaxDynamicSharedSize returns how many bytes of dynamic shared memory a block of
+// k can have at most, once [KernelMaxDynamicSharedSize] asks for them. It calls
+// cuDeviceGetAttribute and cuFuncGetAttribute.
+func (k *Kernel) MaxDynamicSharedSize() (int, error) {
+	all, err := k.Device().Attribute(MaxSharedMemoryPerBlockOptin)
+	if err != nil {
+		return 0, err
+	}
+	static, err := k.Attribute(KernelSharedSize)
+	return max(0, all-static), err
 }
 
 // MaxThreadsPerBlock returns how many threads a block of k can have. It calls
@@ -247,10 +286,11 @@ func (k *Kernel) MaxActiveBlocks(blockSize int, sharedMemory uint64) (int, error
 	if blockSize < 1 || blockSize > 1<<20 {
 		return 0, badValue("block size", "must be at least 1 and fit the device, got %d", blockSize)
 	}
-	return callKernel(k, "cuOccupancyMaxActiveBlocksPerMultiprocessor", func(api driver.API) (int, driver.CUresult) {
+	v, err := callKernel(k, "cuOccupancyMaxActiveBlocksPerMultiprocessor", func(api driver.API) (int, driver.CUresult) {
 		n, r := api.CuOccupancyMaxActiveBlocksPerMultiprocessor(k.h, int32(blockSize), sharedMemory)
 		return int(n), r
 	})
+	return v, explained(err, "kernel %q, blocks of %d threads and %d bytes of shared memory", k.name, blockSize, sharedMemory)
 }
 
 // callKernel is call1 with k's module held.

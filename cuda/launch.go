@@ -199,5 +199,9 @@ func launchError(s *Stream, c *LaunchConfig, k *Kernel, r driver.CUresult) error
 	if lr == driver.CUDA_SUCCESS && int64(c.SharedMemory) > int64(limit) {
 		detail += fmt.Sprintf("; this kernel may use %d bytes until its attribute max_dynamic_shared_size is raised", limit)
 	}
+	limit, lr = api.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, k.h)
+	if lr == driver.CUDA_SUCCESS && limit > MaxLocalSize/2 { // drivers keep some of it, by device
+		detail += fmt.Sprintf("; this kernel has %d bytes of local memory for each thread, and a little less than %d can be had", limit, MaxLocalSize)
+	}
 	return s.ctx.fail("cuLaunchKernelEx", r, detail)
 }

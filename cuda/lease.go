@@ -143,10 +143,20 @@ func newLessee(fd int) (*lessee, error) {
 	return l, nil
 }
 
+// mostSlots is more than a pool can have given: its file would have 8 TiB. Words
+// at far greater offsets do not exist for fcntl.
+const mostSlots = 1 << 40
+
+// errNoSlot is returned by take for a number that is no slot of the pool.
+var errNoSlot = errors.New("the pool has given no such slot")
+
 // errFreed is returned by take for an allocation that is gone.
 var errFreed = errors.New("the process that shared the memory has freed it")
 
 func (l *lessee) take(slot int64) error {
+	if slot < 0 || slot >= mostSlots {
+		return errNoSlot
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.count[slot] == 0 {
@@ -155,9 +165,16 @@ func (l *lessee) take(slot int64) error {
 			return os.NewSyscallError("fcntl", err)
 		}
 		word := make([]byte, leaseBytes)
-		if _, err := l.file.ReadAt(word, offset(slot)); err != nil || binary.LittleEndian.Uint64(word) != 1 {
+		_, err := l.file.ReadAt(word, offset(slot))
+		switch {
+		case err != nil:
+			err = errNoSlot
+		case binary.LittleEndian.Uint64(word) != 1:
+			err = errFreed
+		}
+		if err != nil {
 			_ = lockWord(l.file, setLock, syscall.F_UNLCK, slot)
-			return errFreed
+			return err
 		}
 	}
 	l.count[slot]++

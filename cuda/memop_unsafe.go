@@ -127,7 +127,8 @@ func (c *Context) memOpNode(p *MemOpParams, call func(*driver.CUDA_BATCH_MEM_OP_
 	var pinner runtime.Pinner // the parameters hold its address, which cgo may not see
 	defer pinner.Unpin()
 	pinner.Pin(&list[0])
-	return call(&driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{Ctx: c.h, Count: 1, ParamArray: unsafe.Pointer(&list[0])})
+	err := call(&driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{Ctx: c.h, Count: 1, ParamArray: unsafe.Pointer(&list[0])})
+	return explained(err, "%v", p)
 }
 
 // AddMemOpNode adds a node of one memory operation. It calls

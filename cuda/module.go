@@ -6,10 +6,12 @@ package cuda
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptx"
 )
 
 // A Module is code loaded on a device. Its [ObjectCode] and each of its open
@@ -84,29 +86,12 @@ func newPTXError(op string, r Result, log, text string) *PTXError {
 	n := 0
 	for line := range strings.Lines(text) {
 		if n++; n == e.Line {
-			e.Source = strings.TrimSpace(line)
-			e.mark = markColumn(line, e.Column)
+			indent := len(line) - len(strings.TrimLeft(line, " \t"))
+			e.Source, e.mark = ptx.Excerpt(strings.TrimSpace(line), e.Column-indent)
 			break
 		}
 	}
 	return e
-}
-
-// markColumn returns what stands under line without the blanks around it to
-// mark a column, which counts bytes from 1: a caret, or nothing if there is no
-// such column.
-func markColumn(line string, column int) string {
-	before := len(line) - len(strings.TrimLeft(line, " \t"))
-	if column <= before || column > len(strings.TrimRight(line, " \t\r\n"))+1 {
-		return ""
-	}
-	blank := strings.Map(func(r rune) rune {
-		if r == '\t' {
-			return r // as wide as in the line above
-		}
-		return ' '
-	}, line[before:column-1])
-	return blank + "^"
 }
 
 // Context returns the context that m is loaded in.
@@ -261,13 +246,21 @@ func (m *Module) listKernels() string {
 	return "there are " + list(readable(names))
 }
 
-// list joins the first names, and says how many there are besides.
+// list joins the first names, and says how many there are besides. Names of
+// templates are long; one that nobody would read to its end is cut.
 func list(names []string) string {
-	const most = 20
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	const most, longest = 20, 4 << 10
+	shown := slices.Clone(names[:min(len(names), most)])
+	for i, name := range shown {
+		if len(name) > longest {
+			shown[i] = fmt.Sprintf("%s... (%d characters)", name[:longest], len(name))
+		}
 	}
-	return strings.Join(names, ", ")
+	text := strings.Join(shown, ", ")
+	if len(names) > most {
+		text += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return text
 }
 
 // signature returns what is known of a kernel's parameters: everything from

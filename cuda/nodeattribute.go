@@ -130,7 +130,7 @@ func (c *Context) AddKernelNode(g GraphHandle, deps, early []NodeHandle, p *Kern
 		return api.CuGraphAddKernelNode(driver.CUgraph(g), toNodes(deps), p.abi())
 	})
 	if err != nil {
-		return 0, err
+		return 0, explained(err, "%v", p)
 	}
 	err = c.setNodeAttributes(n, p.Config.nodeAttributes(&LaunchConfig{}), p)
 	if err == nil && len(early) > 0 {
@@ -181,7 +181,7 @@ func (c *Context) aside(f func(GraphHandle) error) error {
 func (c *Context) SetKernelNodeParams(n NodeHandle, p *KernelNodeParams, was *LaunchConfig) error {
 	list := p.Config.nodeAttributes(was)
 	if len(list) == 0 {
-		return c.setKernelNodeParams(n, p.abi())
+		return explained(c.setKernelNodeParams(n, p.abi()), "%v", p)
 	}
 	return c.aside(func(g GraphHandle) error { return c.changeKernelNode(g, n, p, list) })
 }

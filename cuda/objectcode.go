@@ -5,6 +5,7 @@ package cuda
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,6 +82,47 @@ func ObjectCodeFrom(kind string, data []byte) (*ObjectCode, error) {
 	if kind == PTX {
 		code.Data = bytes.TrimRight(data, "\x00")
 		code.PTX = string(code.Data)
+	}
+	return code, nil
+}
+
+// objectCodeState is what [ObjectCode.State] has.
+type objectCodeState struct {
+	Kind           string
+	Data, PTX, Log []byte // which need not be UTF-8
+	Names          map[string]string
+}
+
+// State returns what [ObjectCodeFromState] makes the same code of, in another
+// process too. It is of use to nobody else.
+func (o *ObjectCode) State() []byte {
+	state := objectCodeState{Kind: o.Kind, Data: o.Data, Log: []byte(o.Log), Names: o.names}
+	if o.Kind != PTX {
+		state.PTX = []byte(o.PTX)
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		panic("BUG: the state of object code: " + err.Error())
+	}
+	return text
+}
+
+// ObjectCodeFromState makes code of what [ObjectCode.State] has returned, which
+// is loaded by itself.
+//
+// Errors: an [*ArgumentError] if it is not that.
+func ObjectCodeFromState(state []byte) (*ObjectCode, error) {
+	var s objectCodeState
+	if err := json.Unmarshal(state, &s); err != nil {
+		return nil, badValue("state", "must be that of object code: %v", err)
+	}
+	code, err := ObjectCodeFrom(s.Kind, s.Data)
+	if err != nil {
+		return nil, err
+	}
+	code.Log, code.names = string(s.Log), s.Names
+	if s.Kind != PTX {
+		code.PTX = string(s.PTX)
 	}
 	return code, nil
 }

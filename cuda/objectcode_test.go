@@ -178,6 +178,21 @@ func TestCloseWhileLoading(t *testing.T) {
 	require.Zero(t, stub.living())
 }
 
+func TestObjectCodeOfItsState(t *testing.T) {
+	ptx, err := ObjectCodeFrom(PTX, []byte(saxpyPTX))
+	require.NoError(t, err)
+	cubin := &ObjectCode{Kind: Cubin, Data: []byte{0, 255}, PTX: "\xff", Log: "a\x00b", names: map[string]string{"f<int>": "_Z1f"}}
+	for _, code := range []*ObjectCode{ptx, cubin} {
+		again, err := ObjectCodeFromState(code.State())
+		require.NoError(t, err)
+		require.Equal(t, code, again)
+	}
+	for _, state := range []string{"", "{}", "[]", `{"Kind": "ptx"}`, `{"Kind": "x", "Data": "YQ=="}`} {
+		_, err := ObjectCodeFromState([]byte(state))
+		require.IsType(t, &ArgumentError{}, err, state)
+	}
+}
+
 func TestObjectCodeArguments(t *testing.T) {
 	_, c := openStub(t)
 	_, err := ObjectCodeFrom("elf", []byte("x"))

@@ -212,23 +212,26 @@ func (c *Context) ExecUpdate(x ExecHandle, g GraphHandle) error {
 // for the three calls below. Cluster, cooperative and priority stay as they are.
 // It calls cuGraphExecKernelNodeSetParams.
 func (c *Context) ExecSetKernelParams(x ExecHandle, n NodeHandle, p *KernelNodeParams) error {
-	return call0(c, "cuGraphExecKernelNodeSetParams", func(api driver.API) driver.CUresult {
+	err := call0(c, "cuGraphExecKernelNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphExecKernelNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi())
 	})
+	return explained(err, "%v", p)
 }
 
 // ExecSetMemcpyParams calls cuGraphExecMemcpyNodeSetParams.
 func (c *Context) ExecSetMemcpyParams(x ExecHandle, n NodeHandle, p *MemcpyParams) error {
-	return call0(c, "cuGraphExecMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
+	err := call0(c, "cuGraphExecMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphExecMemcpyNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi(), c.h)
 	})
+	return explained(err, "%v", p)
 }
 
 // ExecSetMemsetParams calls cuGraphExecMemsetNodeSetParams.
 func (c *Context) ExecSetMemsetParams(x ExecHandle, n NodeHandle, p *MemsetParams) error {
-	return call0(c, "cuGraphExecMemsetNodeSetParams", func(api driver.API) driver.CUresult {
+	err := call0(c, "cuGraphExecMemsetNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphExecMemsetNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi(), c.h)
 	})
+	return explained(err, "%v", p)
 }
 
 // ExecSetHostParams calls cuGraphExecHostNodeSetParams.

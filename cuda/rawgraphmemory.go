@@ -3,7 +3,11 @@
 
 package cuda
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
 
 // AddFreeNode adds a node that frees the memory at ptr, allocated by an alloc
 // node of this graph, or of one that was launched before. It calls
@@ -33,7 +37,11 @@ func (c *Context) IsAllocated(ptr uint64) (bool, error) {
 // FreeAsync frees stream-ordered memory, which that of alloc nodes is too, after
 // the work that is in s. It calls cuMemFreeAsync.
 func (c *Context) FreeAsync(ptr uint64, s *Stream) error {
-	return s.call("cuMemFreeAsync", func(api driver.API) driver.CUresult {
+	err := s.call("cuMemFreeAsync", func(api driver.API) driver.CUresult {
 		return api.CuMemFreeAsync(driver.CUdeviceptr(ptr), s.h)
 	})
+	if errors.Is(err, ErrorInvalidValue) {
+		return explained(err, "the memory at %#x is not allocated now: a launch of its graph allocates it", ptr)
+	}
+	return explained(err, "the memory at %#x", ptr)
 }

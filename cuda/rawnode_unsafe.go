@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -124,18 +125,36 @@ func (p *HostParams) abi() *driver.CUDA_HOST_NODE_PARAMS {
 	return &driver.CUDA_HOST_NODE_PARAMS{Fn: driver.CUhostFn(p.Fn), UserData: p.UserData}
 }
 
+// String returns "kernel "f", grid [1 1 1], block [32 1 1], 0 bytes of shared memory".
+func (p *KernelNodeParams) String() string {
+	grid, block := p.Config.dims()
+	return fmt.Sprintf("kernel %q, grid %v, block %v, %d bytes of shared memory", p.Kernel.Name(), grid, block, p.Config.SharedMemory)
+}
+
+// String returns "8 bytes from 0x10 to 0x20".
+func (p *MemcpyParams) String() string {
+	return fmt.Sprintf("%d bytes from %#x to %#x", p.Size, p.Src, p.Dst)
+}
+
+// String returns "8 elements of 4 bytes at 0x10".
+func (p *MemsetParams) String() string {
+	return fmt.Sprintf("%d elements of %d bytes at %#x", p.Count, p.ElementSize, p.Dst)
+}
+
 // AddMemcpyNode calls cuGraphAddMemcpyNode.
 func (c *Context) AddMemcpyNode(g GraphHandle, deps []NodeHandle, p *MemcpyParams) (NodeHandle, error) {
-	return callNode(c, "cuGraphAddMemcpyNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+	n, err := callNode(c, "cuGraphAddMemcpyNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphAddMemcpyNode(driver.CUgraph(g), toNodes(deps), p.abi(), c.h)
 	})
+	return n, explained(err, "%v", p)
 }
 
 // AddMemsetNode calls cuGraphAddMemsetNode.
 func (c *Context) AddMemsetNode(g GraphHandle, deps []NodeHandle, p *MemsetParams) (NodeHandle, error) {
-	return callNode(c, "cuGraphAddMemsetNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+	n, err := callNode(c, "cuGraphAddMemsetNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphAddMemsetNode(driver.CUgraph(g), toNodes(deps), p.abi(), c.h)
 	})
+	return n, explained(err, "%v", p)
 }
 
 // KernelNodeParams calls cuGraphKernelNodeGetParams.
@@ -197,16 +216,18 @@ func (c *Context) HostNodeParams(n NodeHandle) (HostParams, error) {
 // SetMemcpyNodeParams changes a node of a graph, for later instantiations. It
 // calls cuGraphMemcpyNodeSetParams.
 func (c *Context) SetMemcpyNodeParams(n NodeHandle, p *MemcpyParams) error {
-	return call0(c, "cuGraphMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
+	err := call0(c, "cuGraphMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphMemcpyNodeSetParams(driver.CUgraphNode(n), p.abi())
 	})
+	return explained(err, "%v", p)
 }
 
 // SetMemsetNodeParams calls cuGraphMemsetNodeSetParams.
 func (c *Context) SetMemsetNodeParams(n NodeHandle, p *MemsetParams) error {
-	return call0(c, "cuGraphMemsetNodeSetParams", func(api driver.API) driver.CUresult {
+	err := call0(c, "cuGraphMemsetNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphMemsetNodeSetParams(driver.CUgraphNode(n), p.abi())
 	})
+	return explained(err, "%v", p)
 }
 
 // SetHostNodeParams calls cuGraphHostNodeSetParams.

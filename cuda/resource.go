@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -138,7 +140,7 @@ func newPool(d *Device, kind MemoryKind, o PoolOptions, props *driver.CUmemPoolP
 	})
 	if err != nil {
 		mr.closeLeases()
-		return nil, err
+		return nil, explained(err, "%s", describePool(props))
 	}
 	c.drv.live.pools.Add(1)
 	mr.held.init()
@@ -151,6 +153,21 @@ func newPool(d *Device, kind MemoryKind, o PoolOptions, props *driver.CUmemPoolP
 		return nil, err
 	}
 	return mr, nil
+}
+
+// describePool says what of a new pool a driver may refuse.
+func describePool(p *driver.CUmemPoolProps) string {
+	text := "a pool"
+	if p.MaxSize > 0 {
+		text = fmt.Sprintf("a pool of at most %d bytes", p.MaxSize)
+	}
+	if driver.CUmemLocationType(p.LocationType) == driver.CU_MEM_LOCATION_TYPE_HOST_NUMA {
+		text += fmt.Sprintf(" on NUMA node %d", p.LocationID)
+		if nodes, err := os.ReadFile("/sys/devices/system/node/online"); err == nil {
+			text += fmt.Sprintf("; the host has %s", strings.TrimSpace(string(nodes)))
+		}
+	}
+	return text
 }
 
 // Kind returns where the pool's memory is: [DeviceMemory], unless
@@ -433,7 +450,7 @@ func (mr *DeviceMemoryResource) set(attr driver.CUmemPool_attribute, value uint6
 	_, err := poolCall(mr, "cuMemPoolSetAttribute", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
 		return none{}, api.CuMemPoolSetAttribute(pool, attr, value)
 	})
-	return err
+	return explained(err, "%d for attribute %d", value, attr)
 }
 
 // ReleaseThreshold returns how many unused bytes the pool keeps.
@@ -452,7 +469,7 @@ func (mr *DeviceMemoryResource) Trim(keep uint64) error {
 	_, err := poolCall(mr, "cuMemPoolTrimTo", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
 		return none{}, api.CuMemPoolTrimTo(pool, keep)
 	})
-	return err
+	return explained(err, "to keep %d bytes", keep)
 }
 
 // IsClosed reports whether Close was called.

@@ -6,6 +6,7 @@ package graph
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -115,10 +116,22 @@ func (n *Node) label() string {
 	return strings.Join(lines, "\n")
 }
 
-var dotEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ")
+var dotEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // dotQuote makes a quoted string of DOT, in which only the quote ends it and a
-// backslash starts an escape: "\n" is a line break there, as it is here.
+// backslash starts an escape: "\n" is a line break there, as it is here. What
+// cannot be printed is replaced: DOT has no escape for it, terminals obey it, and
+// the text has its own lines.
 func dotQuote(s string) string {
-	return `"` + dotEscapes.Replace(s) + `"`
+	return `"` + dotEscapes.Replace(strings.Map(dotPrintable, s)) + `"`
+}
+
+func dotPrintable(r rune) rune {
+	switch {
+	case r == '\n' || unicode.IsPrint(r):
+		return r
+	case r == '\r' || r == '\t':
+		return ' '
+	}
+	return unicode.ReplacementChar
 }

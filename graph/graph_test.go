@@ -323,3 +323,12 @@ func TestDOT(t *testing.T) {
 }
 `, g.DOT(func(site uint32) string { return map[uint32]string{7: `"C:\7`}[site] }))
 }
+
+func TestDOTHasNothingThatTerminalsObey(t *testing.T) {
+	ctx := open(t)
+	g := newTestGraph(t, ctx, Options{})
+	_, err := g.Memset(cuda.MemsetParams{Dst: buffers(t, ctx, 1, 64)[0].Ptr(), ElementSize: 4, Count: 16},
+		NodeOptions{Name: "é\x1b[31m\x00\u0085\u2028\u202e\ta\nb"})
+	require.NoError(t, err)
+	require.Contains(t, g.DOT(nowhere), "label=\"é\uFFFD[31m\uFFFD\uFFFD\uFFFD\uFFFD a\\nb\\n")
+}

@@ -16,14 +16,23 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// maxLog is the logarithm of the longest name in bytes that is worth reading: one
-// of a few characters can say "twice that" again and again.
-const maxLog = 14
+// longest is how many bytes of a name are worth reading, mangled or not. What is
+// longer is only ever the name of itself: demangling goes one call deeper with
+// each letter of _Z1fPPPP…, and Go ends a process whose stack is a gigabyte; the
+// comparison of spellings does so with each const inside another. A few letters
+// can also say "twice that" again and again.
+const (
+	maxLog  = 14
+	longest = 1 << maxLog
+)
 
 // Readable returns what a symbol is called in C++, with its template arguments
-// and its parameters: "ns::f<float, 4>(float*)". A symbol that is not mangled
-// stays as it is.
+// and its parameters: "ns::f<float, 4>(float*)". A symbol that is not mangled, or
+// very long, stays as it is.
 func Readable(symbol string) string {
+	if len(symbol) > longest {
+		return symbol
+	}
 	full, err := demangle.ToString(symbol, demangle.LLVMStyle, demangle.MaxLength(maxLog))
 	if err != nil {
 		return symbol
@@ -68,7 +77,7 @@ func Same(a, b string) bool { return parse(a) == parse(b) }
 
 // means reports whether whoever writes s may mean other, which is complete.
 func (s spelling) means(other spelling) bool {
-	return s.name != "" && s.name == other.name && (!s.hasParams || s.params == other.params)
+	return s.name != "" && (s.name == other.name || s.name == other.short) && (!s.hasParams || s.params == other.params)
 }
 
 // ReadableText replaces all mangled names in a text by what they are called in

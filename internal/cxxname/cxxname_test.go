@@ -4,6 +4,7 @@
 package cxxname
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,11 @@ var symbols = []string{
 	"_Z4moveI6__halfEvPT_", // move<__half>(__half*)
 	"_Z4copyIN4cuda3std3__47complexIfEEEvPKT_", // copy<cuda::std::complex<float>>(const cuda::std::complex<float>*)
 	"_Z4pairI1AIiEEvT_",                        // pair<A<int>>(A<int>)
+	"_Z2fpIXadL_Z2fniEEEvPi",                   // fp<&fn(int)>(int*)
+	"_Z2fpIXadL_Z1gIiET_S1_EEEvPi",             // fp<&int g<int>(int)>(int*)
+	"_Z2mpIXadL_ZNK2ns1A1mEiEELi2EEvPi",        // mp<&ns::A::m(int) const, 2>(int*)
+	"_Z2vpIXadL_Z3varEEEvPi",                   // vp<&var>(int*)
+	"_Z2tyIFiiEEvPi",                           // ty<int (int)>(int*)
 }
 
 func TestFind(t *testing.T) {
@@ -47,6 +53,11 @@ func TestFind(t *testing.T) {
 		symbols[10]: {"move<half>", "move<__half>", "move<struct __half>(half*)"},
 		symbols[11]: {"copy<cuda::std::complex<float>>", "copy<cuda::std::complex<float> >(const cuda::std::complex<float>*)", "copy<cuda::std::__4::complex<float>>"},
 		symbols[12]: {"pair<A<int>>", "pair<A<int> >", "pair<struct A<signed int>>"},
+		symbols[13]: {"fp<fn>", "fp<&fn>", "fp<&fn(int)>", "fp<&::fn>(int*)", "void fp<fn>(int *)", "fp<&int fn(signed)>"},
+		symbols[14]: {"fp<g<int>>", "fp<&g<int>>", "fp<&g<signed>(int)>", "fp<&int g<int>(int)>"},
+		symbols[15]: {"mp<&ns::A::m, 2>", "mp<&ns::A::m(int) const, 2>", "mp<ns::A::m,2u>"},
+		symbols[16]: {"vp<&var>", "vp<var>"},
+		symbols[17]: {"ty<int (int)>", "ty<int(signed)>"},
 		symbols[0]:  {"saxpy"},
 	}
 	for want, names := range tests {
@@ -60,10 +71,20 @@ func TestFindOverloads(t *testing.T) {
 	require.Equal(t, []string{"_ZN2ns1gEPf", "_ZN2ns1gEPi"}, Find(symbols, "ns::g"))
 }
 
+// A function whose address is a template argument may be written without its
+// parameters while they do not matter.
+func TestFindOverloadedArgument(t *testing.T) {
+	overloaded := []string{"_Z3fpfIXadL_Z2fnfEEEvPi", "_Z3fpfIXadL_Z2fniEEEvPi"} // fpf<&fn(float)>, fpf<&fn(int)>
+	require.Equal(t, overloaded, Find(overloaded, "fpf<fn>"))
+	require.Equal(t, overloaded[:1], Find(overloaded, "fpf<&fn(float)>"))
+	require.Equal(t, overloaded[1:], Find(overloaded, "fpf<fn(int)>"))
+}
+
 func TestFindNothing(t *testing.T) {
 	for _, name := range []string{
 		"", " ", "::", "&", "f<float, 4>", "ns::f", "ns::f<float>", "ns::f<float, 5>", "ns::f<double, 4>", "ns::f<float, 4>(double*)",
 		"ns::g(const float*)", "v<float,int>", "v", "pair<A<unsigned>>", "h<unsigned, false, (Mode)1, 'a'>", "(", "<", "f<", "ns::f<float, 4", "'", "ns::f<float,4>>", "const", "unsigned",
+		"fp<&fn(float)>", "fp<&g>", "fp<&", "fp<&(", "fp<&>(", "fp<&)>", "ty<int>", "mp<&m, 2>",
 	} {
 		require.Empty(t, Find(symbols, name), name)
 	}
@@ -101,6 +122,22 @@ func TestSame(t *testing.T) {
 	require.True(t, Same("f<const A<int>::B *>", "f<A<int>::B const*>"))
 	require.False(t, Same("f<float* const>", "f<const float*>"))
 	require.False(t, Same("f", "f()"))
+}
+
+// Names of any length are names: reading them takes no more stack than there is.
+func TestLong(t *testing.T) {
+	const n = 2_000_000
+	symbol := "_Z1f" + strings.Repeat("P", n) + "i"
+	spelled := strings.Repeat("const f<", n/10)
+	require.Equal(t, symbol, Readable(symbol))
+	require.Equal(t, "in "+symbol+".", ReadableText("in "+symbol+"."))
+	require.Equal(t, symbol, Plain(symbol))
+	require.Equal(t, []string{symbol}, Find([]string{"_Z1fPi", symbol}, symbol))
+	require.Empty(t, Find([]string{symbol}, "f"))
+	require.Empty(t, Find([]string{"_Z1fPi", symbol}, spelled))
+	require.False(t, Same(spelled, "f"))
+	require.True(t, Same(spelled, spelled))
+	require.Equal(t, "constf", Plain(spelled))
 }
 
 func FuzzFind(f *testing.F) {

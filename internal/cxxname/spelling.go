@@ -4,6 +4,7 @@
 package cxxname
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,16 +13,25 @@ import (
 // form in which equal names are equal strings.
 type spelling struct {
 	name      string // without the parameters: "ns :: f < float , 4 >"
+	short     string // the name, and without those of functions among the template arguments
 	params    string // "( float * )"
 	hasParams bool
 }
 
 // parse brings a name to its form. Anything is a spelling, though maybe of no
-// name.
+// name. A text that is too long to be read is that of itself.
 func parse(text string) spelling {
+	if len(text) > longest {
+		return spelling{name: text}
+	}
 	tokens := elide(tokenize(text))
 	head, params := divide(tokens)
-	s := spelling{name: strings.Join(normalize(qualified(head)), " "), hasParams: params != nil}
+	head = qualified(head)
+	s := spelling{
+		name:      strings.Join(normalize(addressed(head, false)), " "),
+		short:     strings.Join(normalize(addressed(head, true)), " "),
+		hasParams: params != nil,
+	}
 	if s.hasParams {
 		s.params = strings.Join(normalize(params), " ")
 		if s.params == "( void )" {
@@ -103,6 +113,62 @@ func divide(tokens []string) (head, params []string) {
 		depth += nesting(t)
 	}
 	return tokens, nil
+}
+
+// addressed leaves out what is written or not of a function whose address is a
+// template argument: the sign for "address of" and the result's type, and in the
+// short form the parameters. "g<&int f<int>(int)>" is "g<f<int>(int)>", and
+// "g<f<int>>".
+func addressed(tokens []string, short bool) (kept []string) {
+	for i := 0; i < len(tokens); i++ {
+		if tokens[i] != "&" || i == 0 || tokens[i-1] != "<" && tokens[i-1] != "," {
+			kept = append(kept, tokens[i])
+			continue
+		}
+		argument := tokens[i+1 : i+1+argumentLen(tokens[i+1:])]
+		i += len(argument)
+		if name, params := divide(argument); params != nil {
+			argument = name[lastName(name):]
+			if !short {
+				argument = append(slices.Clone(argument), params...)
+			}
+		}
+		kept = append(kept, addressed(argument, short)...)
+	}
+	return kept
+}
+
+// argumentLen is how many tokens the template argument has that tokens begin with.
+func argumentLen(tokens []string) int {
+	depth := 0
+	for i, t := range tokens {
+		if depth == 0 && (t == "," || nesting(t) < 0) {
+			return i
+		}
+		depth += nesting(t)
+	}
+	return len(tokens)
+}
+
+// lastName is where the name begins that tokens end with, with its scopes and
+// template arguments.
+func lastName(tokens []string) int {
+	begin := len(tokens)
+	for begin > 0 {
+		begin--
+		if depth := nesting(tokens[begin]); depth < 0 {
+			for begin > 0 && depth < 0 {
+				begin--
+				depth += nesting(tokens[begin])
+			}
+			begin = max(begin-1, 0)
+		}
+		if begin == 0 || tokens[begin-1] != "::" {
+			break
+		}
+		begin--
+	}
+	return begin
 }
 
 // nesting is how many more brackets are open behind t.

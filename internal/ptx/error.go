@@ -19,20 +19,36 @@ type SyntaxError struct {
 
 // Error shows the line and marks the column under it.
 func (e *SyntaxError) Error() string {
-	text, column := e.Text, e.Column
-	// Generated lines can be very long: show the part around the fault.
+	text, mark := Excerpt(e.Text, min(max(e.Column, 1), len(e.Text)+1))
+	return fmt.Sprintf("ptx: line %d, column %d: %s\n\t%s\n\t%s", e.Line, e.Column, e.Msg, text, mark)
+}
+
+// Excerpt returns what a message shows of a line around a column, which counts
+// bytes from 1, and what stands under it to mark the column: a caret, or nothing
+// if there is no such column. Generated lines can have megabytes.
+func Excerpt(line string, column int) (text, mark string) {
 	const most, before = 160, 60
-	if len(text) > most {
-		from := max(0, min(column-1-before, len(text)-most))
-		text, column = text[from:from+most], column-from
+	marked := 1 <= column && column <= len(line)+1
+	at := 0
+	if marked {
+		at = column - 1
 	}
-	pad := []byte(text[:min(max(column-1, 0), len(text))])
-	for i, c := range pad {
-		if c != '\t' {
-			pad[i] = ' '
+	head, tail := line[:at], line[at:]
+	if len(line) > most {
+		from := max(0, min(at-before, len(line)-most))
+		// A cut may divide a character.
+		head, tail = strings.ToValidUTF8(line[from:at], ""), strings.ToValidUTF8(line[at:from+most], "")
+	}
+	if !marked {
+		return tail, ""
+	}
+	blank := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r // as wide as in the line above
 		}
-	}
-	return fmt.Sprintf("ptx: line %d, column %d: %s\n\t%s\n\t%s^", e.Line, e.Column, e.Msg, text, pad)
+		return ' '
+	}, head)
+	return head + tail, blank + "^"
 }
 
 // ErrorAt returns a SyntaxError at a line and column of the text, for what is
@@ -63,6 +79,16 @@ func newSyntaxError(src string, at int, format string, args ...any) *SyntaxError
 		Line:   strings.Count(src[:start], "\n") + 1,
 		Column: at - start + 1,
 		Text:   strings.TrimSuffix(src[start:end], "\r"),
-		Msg:    fmt.Sprintf(format, args...),
+		Msg:    short(fmt.Sprintf(format, args...)),
 	}
+}
+
+// short cuts a message that repeats what somebody wrote: a name, too, can have
+// megabytes.
+func short(msg string) string {
+	const most = 1 << 10
+	if len(msg) <= most {
+		return msg
+	}
+	return strings.ToValidUTF8(msg[:most], "") + "..."
 }

@@ -3,10 +3,7 @@
 
 package ptx
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // body reads a braced list of statements.
 func (p *parser) body() *Block {
@@ -110,7 +107,7 @@ func (p *parser) instructionOrLabel(b *Block) {
 		return
 	}
 	i.Line = int32(first.line)
-	i.Column = int32(first.at - strings.LastIndexByte(p.lex.src[:first.at], '\n'))
+	i.Column = p.column(first.at)
 	i.Mnemonic = p.mnemonic(name, first.at)
 	i.Operands = p.instructionOperands(name)
 	i.Text = p.lex.src[first.at:p.prevEnd]

@@ -143,9 +143,10 @@ func (p *parser) declarator(v *Variable) {
 		}
 		p.expect(']')
 		v.Dims = append(v.Dims, uint32(n))
-		if bytes *= max(n, 1); bytes > maxBytes {
+		if max(n, 1) > maxBytes/bytes { // the product may not fit 64 bits
 			p.lex.fail(at, "%s is larger than %d bytes", v.Name, uint64(maxBytes))
 		}
+		bytes *= max(n, 1)
 	}
 	if v.Space == SpaceParam && len(v.Dims) == 0 && (v.Vector != 0 || v.Type == F16x2) {
 		p.fail("%s: a parameter cannot be a vector, but an array of them", v.Name)

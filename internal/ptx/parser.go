@@ -37,6 +37,8 @@ type parser struct {
 	depth int
 	// prevEnd is where the token before tok ended.
 	prevEnd int
+	// lineStart is where the line of the byte searched begins: see column.
+	lineStart, searched int
 
 	mnemonics    map[string]*Mnemonic
 	instructions []Instruction
@@ -76,6 +78,16 @@ func slab[T any](chunk *[]T, size int) *T {
 func (p *parser) advance() {
 	p.prevEnd = p.lex.pos
 	p.lex.next(&p.tok)
+}
+
+// column counts bytes from 1. Whoever asks goes forward in the text, so that a
+// line of megabytes is not searched for its beginning for each instruction in it.
+func (p *parser) column(at int) int32 {
+	if i := strings.LastIndexByte(p.lex.src[p.searched:at], '\n'); i >= 0 {
+		p.lineStart = p.searched + i + 1
+	}
+	p.searched = at
+	return int32(at - p.lineStart + 1)
 }
 
 func (p *parser) fail(format string, args ...any) {

@@ -6,6 +6,7 @@ package ptx
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -202,4 +203,24 @@ func BenchmarkSignatures(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// A generated text may be one line: each instruction knows its column, and none
+// searches the line for its beginning.
+func TestColumnsOfALongLine(t *testing.T) {
+	const n = 100_000
+	body := strings.Repeat("add.u32 %r1, %r1, 1; ", n) + "\n  ret;"
+	m, err := Parse(".version 7.0 .target sm_75\n.entry k() { .reg .b32 %r<2>; " + body + " }")
+	require.NoError(t, err)
+	statements := m.Items[0].(*Function).Body.Statements
+	last, ret := statements[n].(*Instruction), statements[n+1].(*Instruction)
+	require.EqualValues(t, 2, last.Line)
+	require.EqualValues(t, 1+len(".entry k() { .reg .b32 %r<2>; ")+(n-1)*len("add.u32 %r1, %r1, 1; "), last.Column)
+	require.Equal(t, []int32{3, 3}, []int32{ret.Line, ret.Column})
+}
+
+func TestLongNamesAreCutInErrors(t *testing.T) {
+	_, err := Parse(".version 7.0 .target sm_75 " + strings.Repeat("x", 1_000_000))
+	require.ErrorContains(t, err, "xxx...")
+	require.Less(t, len(err.Error()), 2000)
 }

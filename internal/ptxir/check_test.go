@@ -209,6 +209,12 @@ func TestInvalidModules(t *testing.T) {
 		{"too much shared memory of functions",
 			".shared .b8 x[40000]; .func g() { .shared .align 16 .b8 y[9160]; ret; } .func f() { call g; ret; } .entry k() { st.shared.u8 [x], 1; call f; ret; }",
 			"k has 49160 bytes of static shared memory, and may have 49152: declare it .extern, and give its size at the launch"},
+		{"too much local memory of a kernel", ".entry k() { .local .b8 x[4294967280]; .local .b8 y[32]; ret; }", "the local variables of k exceed 2147483647 bytes"},
+		{"too much local memory of a function", ".func f(.param .b8 x[1073741824]) { .local .b8 y[1073741824]; ret; }", "the local variables of f exceed 2147483647 bytes"},
+		{"parameters with room between them", ".entry k(.param .b8 x, .param .align 4096 .b8 y[257]) {ret;}", "the parameters of k exceed 4352 bytes"},
+		{"a size beyond 64 bits", ".global .b8 x[1048576][1048576][16777216];", "x is larger than 1099511627776 bytes"},
+		{"an initial value far behind", ".global .b8 x[][1048576][1048576] = {{{1}}, {{2}}};",
+			"x has an initial value at byte 1099511627776, and they may reach to 1073741824"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

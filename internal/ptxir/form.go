@@ -217,12 +217,15 @@ var repeatable = map[string]bool{
 
 // onceEach leaves out the repetitions of modifiers that may be repeated.
 func onceEach(modifiers []string) []string {
-	for i, w := range modifiers {
-		if repeatable[w] && slices.Contains(modifiers[:i], w) {
-			return onceEach(slices.Delete(slices.Clone(modifiers), i, i+1))
+	met := map[string]bool{}
+	once := make([]string, 0, len(modifiers))
+	for _, w := range modifiers {
+		if !repeatable[w] || !met[w] {
+			once = append(once, w)
 		}
+		met[w] = true
 	}
-	return modifiers
+	return once
 }
 
 // leading are the modifiers that ptxas has in the name of an instruction, by

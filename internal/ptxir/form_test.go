@@ -53,3 +53,13 @@ func TestFormsAreConsistent(t *testing.T) {
 		}
 	}
 }
+
+// Modifiers that may be repeated are so any number of times.
+func TestRepeatedModifiers(t *testing.T) {
+	const n = 200_000
+	_, err := Load("test", inKernel("ex2"+strings.Repeat(".approx", n)+".f32 %f1, %f2; ret;"))
+	require.NoError(t, err)
+	_, err = Load("test", inKernel("ex2.approx.f32"+strings.Repeat(".f32", n)+" %f1, %f2; ret;"))
+	require.ErrorContains(t, err, "ex2.approx.f32")
+	require.Less(t, len(err.Error()), 2000)
+}

@@ -87,8 +87,15 @@ func (w *initWriter) element(x *ptx.Init, at uint64) {
 	copy(w.v.Init[at:at+w.size], b[:])
 }
 
+// mostInitial bounds the bytes from the beginning of a variable to its last
+// initial value that is not 0: a short text can ask for any number.
+const mostInitial = 1 << 30
+
 // grow makes room for n leading bytes.
 func (w *initWriter) grow(n uint64) {
+	if n > mostInitial {
+		w.l.fail(w.v.Pos.Line, "%s has an initial value at byte %d, and they may reach to %d", w.v.Name, n-1, mostInitial)
+	}
 	if uint64(len(w.v.Init)) >= n {
 		return
 	}

@@ -10,10 +10,13 @@ const (
 	mostParams   = 32764
 	// mostParamsBefore81 was the limit before PTX ISA 8.1.
 	mostParamsBefore81 = 4352
+	// mostLocal is of one function. ptxas has no limit, and counts in 32 bits: code with
+	// more has the wrong size. What a launch may use is far less: see package ptxvm.
+	mostLocal = 1<<31 - 1
 )
 
 // checkLimits refuses a module that uses too much constant memory, or has a
-// kernel that uses too much shared memory.
+// kernel that uses too much shared memory, or a function with too much local memory.
 func (l *loader) checkLimits() {
 	var constant uint64
 	for _, v := range l.module.Vars {
@@ -28,6 +31,26 @@ func (l *loader) checkLimits() {
 		if n := k.staticShared(); n > mostShared {
 			l.fail(k.Pos.Line, "%s has %d bytes of static shared memory, and may have %d: declare it .extern, and give its size at the launch",
 				k.Name, n, mostShared)
+		}
+		l.checkLocal(&k.Func)
+	}
+	for _, f := range l.module.Funcs {
+		l.checkLocal(f)
+	}
+}
+
+// checkLocal refuses a function whose local variables, among them what it passes
+// and takes in calls, exceed what can be counted.
+func (l *loader) checkLocal(f *Func) {
+	var size uint64
+	for _, list := range [][]*Var{f.Params, f.Rets, f.Vars} {
+		for _, v := range list {
+			if v.Space != SpaceLocal {
+				continue
+			}
+			if size = v.after(size); size > mostLocal {
+				l.fail(v.Pos.Line, "the local variables of %s exceed %d bytes", f.Name, mostLocal)
+			}
 		}
 	}
 }

@@ -263,7 +263,8 @@ func (l *loader) kernelHeader(k *Kernel, x *ptx.Function) {
 	}
 	total := uint64(0)
 	for _, p := range x.Params {
-		if total += p.Bytes(); total > most {
+		align := uint64(p.Alignment())
+		if total = (total+align-1)&^(align-1) + p.Bytes(); total > most {
 			l.fail(p.Line, "the parameters of %s exceed %d bytes", x.Name, most)
 		}
 	}

@@ -92,7 +92,9 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.layoutShared(reach)
+	if err := d.layoutShared(reach); err != nil {
+		return nil, err
+	}
 	if watched {
 		d.beginChecks()
 	}
@@ -113,7 +115,8 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 	return k, nil
 }
 
-// declare lays out a function's registers and local variables.
+// declare lays out a function's registers and local variables, which package
+// ptxir has found to fit 31 bits.
 func (d *decoder) declare(f *ptxir.Func) {
 	fn := &function{name: f.Name, ir: f, offsets: make([]uint32, len(f.Regs))}
 	d.funcs[f] = fn

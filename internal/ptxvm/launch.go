@@ -15,6 +15,11 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
+// MostLocal is the local memory that one thread can have. CUDA Programming Guide,
+// "Technical Specifications per Compute Capability": 512 KB; an H200 (driver 580)
+// keeps 1 KB of it. It loads code that wants more, and does not launch it.
+const MostLocal = 511 << 10
+
 // execution is one running launch.
 type execution struct {
 	lane.Launch
@@ -93,6 +98,9 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	}
 	if shared := uint64(k.dynamicOffset) + uint64(l.DynamicShared); shared > uint64(d.config.SharedBytes) {
 		return refuse("%d bytes of shared memory (%d static, %d dynamic), at most %d", shared, k.staticShared, l.DynamicShared, d.config.SharedBytes)
+	}
+	if k.localBytes > MostLocal {
+		return refuse("%d bytes of local memory for each thread, at most %d", k.localBytes, uint64(MostLocal))
 	}
 	if most := d.residentBlocks(uint32(threads)); l.Cooperative && r.total > most {
 		return refuse("cooperative grid of %d blocks, at most %d can be resident", r.total, most)

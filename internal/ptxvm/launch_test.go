@@ -100,3 +100,39 @@ func TestVectorAdd(t *testing.T) {
 		require.Contains(t, f.Error(), "allocated at here, freed at there")
 	})
 }
+
+// Code with more local memory than a thread can have is loaded, says how much it
+// is, and is not launched: so an H200 has it.
+func TestTooMuchLocalMemory(t *testing.T) {
+	d := ptxvm.NewDevice(ptxvm.Config{})
+	defer d.Close()
+	m := vmtest.Load(t, d, "test", `.version 7.0 .target sm_75 .address_size 64
+.func f() { .local .b8 x[300000]; .reg .b64 %p; mov.u64 %p, x; st.local.u8 [%p], 1; ret; }
+.func g() { .local .b8 x[2147483000]; ret; }
+.entry fits() { call f; ret; }
+.entry alone() { .local .b8 x[523280]; ret; }
+.entry chain() { .local .b8 x[300000]; call f; ret; }
+.entry most() { .local .b8 x[2147483000]; call g; ret; }`)
+	one := &ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+	require.NoError(t, vmtest.Kernel(t, m, "fits").Launch(one))
+	for name, size := range map[string]uint32{"alone": 523280, "chain": 600000, "most": math.MaxInt32} {
+		k := vmtest.Kernel(t, m, name)
+		require.Equal(t, size, k.Attributes().LocalBytes)
+		var refused *ptxvm.LaunchError
+		require.ErrorAs(t, k.Launch(one), &refused)
+		require.ErrorContains(t, refused, "bytes of local memory for each thread, at most 523264")
+	}
+}
+
+// Functions that are called through their addresses count to what a kernel has.
+func TestTooMuchSharedMemoryBehindAddresses(t *testing.T) {
+	d := ptxvm.NewDevice(ptxvm.Config{})
+	defer d.Close()
+	m := vmtest.Load(t, d, "test", `.version 7.0 .target sm_75 .address_size 64
+.func f() { .shared .b8 x[4294967295]; .reg .b32 %r; mov.u32 %r, x; ret; }
+.func g() { .shared .b8 y[4294967295]; .reg .b32 %r; mov.u32 %r, y; ret; }
+.global .u64 table[2] = {f, g};
+.entry k() { .reg .b64 %p; ld.global.u64 %p, [table]; void: .callprototype _ (); call %p, void; ret; }`)
+	_, err := m.Kernel("k")
+	require.ErrorContains(t, err, "kernel k: it and the functions that it may call have 8589934590 bytes of static shared memory")
+}

@@ -6,6 +6,7 @@ package ptxvm
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/lane"
@@ -89,11 +90,16 @@ func (m *Module) noCallee(addr uint64) string {
 	return fmt.Sprintf("call of %#x, which is no function of its module", addr)
 }
 
+// mostShared is more shared memory than any device has, and can be counted in 32 bits.
+const mostShared = 1 << 30
+
 // layoutShared places the shared variables that the kernel can reach, static
-// ones first; the dynamic ones (.extern .shared x[]) all start after them.
-func (d *decoder) layoutShared(reach []*ptxir.Func) {
+// ones first; the dynamic ones (.extern .shared x[]) all start after them. It
+// fails if they are more than any device has: package ptxir does not count those
+// of functions that are called through their addresses.
+func (d *decoder) layoutShared(reach []*ptxir.Func) error {
 	var dynamic []*ptxir.Var
-	var end, dynAlign uint32 = 0, 16
+	var end, dynAlign uint64 = 0, 16
 	visit := func(v *ptxir.Var) {
 		if v == nil || v.Space != ptxir.SpaceShared {
 			return
@@ -101,7 +107,7 @@ func (d *decoder) layoutShared(reach []*ptxir.Func) {
 		if _, done := d.shared[v]; done {
 			return
 		}
-		align := max(v.Align, 1)
+		align := uint64(max(v.Align, 1))
 		if v.Size == 0 {
 			d.shared[v] = 0
 			dynamic = append(dynamic, v)
@@ -109,22 +115,26 @@ func (d *decoder) layoutShared(reach []*ptxir.Func) {
 			return
 		}
 		end = (end + align - 1) &^ (align - 1)
-		d.shared[v] = end
-		end += uint32(v.Size)
+		d.shared[v] = uint32(end)
+		end += v.Size
 	}
 	for _, f := range reach {
 		for i := range f.Consts {
 			visit(f.Consts[i].Var)
 		}
 	}
-	d.kernel.staticShared = end
+	static := end
 	if len(dynamic) > 0 {
 		end = (end + dynAlign - 1) &^ (dynAlign - 1)
 	}
-	d.kernel.dynamicOffset = end
-	for _, v := range dynamic {
-		d.shared[v] = end
+	if end > mostShared {
+		return fmt.Errorf("ptxvm: kernel %s: it and the functions that it may call have %d bytes of static shared memory", d.kernel.ir.Name, end)
 	}
+	d.kernel.staticShared, d.kernel.dynamicOffset = uint32(static), uint32(end)
+	for _, v := range dynamic {
+		d.shared[v] = uint32(end)
+	}
+	return nil
 }
 
 // localNeed returns the local memory of one thread: the deepest chain of calls,
@@ -261,7 +271,7 @@ func (k *Kernel) Attributes() KernelAttributes {
 	return KernelAttributes{
 		StaticSharedBytes: k.staticShared,
 		ConstBytes:        uint32(consts),
-		LocalBytes:        uint32(k.localBytes),
+		LocalBytes:        uint32(min(k.localBytes, math.MaxInt32)),
 		Registers:         uint32(min(max(regs, 8), 255)),
 		MaxThreads:        k.maxThreads(),
 		PTXVersion:        10*k.module.ir.Version[0] + k.module.ir.Version[1],

@@ -54,6 +54,7 @@ int cudago_raise(cudago_status *st);                         /* raises, frees wh
 int cudago_raise_closed(const char *what);                   /* ClosedError "WHAT is closed"; returns -1 */
 int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
 int cudago_is_closed_error(void);                            /* the exception that is set is one */
+int cudago_raise_closed_named(const char *what); /* of the exception that is set: a ClosedError says of which argument it is. -1 */
 int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */
 void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, for where no exception can be raised */
 void cudago_warn(const char *text);                           /* likewise */
@@ -139,6 +140,15 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
         } \
         cudago_drain_waiting(); \
         if (cudago_exclusive && cudago_stall_wait()) return bad; \
+    } while (0)
+
+/* At exit Go has closed everything: an object that is left then says so, and closing it, as finalizers and the ends of with
+ * blocks do, is no mistake. Not so in a forked child. */
+static inline QUIET int cudago_is_over(void) { return cudago_unusable && !cudago_forked; }
+#define CUDAGO_ENTER_CLOSE() \
+    do { \
+        if (cudago_is_over()) Py_RETURN_NONE; \
+        CUDAGO_ENTER(NULL); \
     } while (0)
 
 /* thread.c */
@@ -259,6 +269,13 @@ typedef struct {
  * that is none of them. seen is the call's own: cudago_names[CUDAGO_CALLERS]. */
 PyObject *cudago_read_names(cudago_names *seen, cudago_keyword *known, int n_known, PyObject *names, PyObject *const *values,
                             PyObject **const *slots);
+/* A number for a message, a new reference. Python writes no integers of thousands of digits, which are then called so. */
+PyObject *cudago_number_text(PyObject *number);
+/* Raises "WANTED, got NUMBER" in the place of any other exception; returns -1. */
+int cudago_raise_number(PyObject *type, PyObject *number, const char *format, ...);
+PyObject *cudago_index(PyObject *o, const char *name); /* an int, a new reference; otherwise TypeError with the name */
+/* A number of 64 bits without a sign; otherwise TypeError, or OverflowError that says what was wanted. */
+int cudago_uint64(PyObject *o, const char *name, const char *wanted, uint64_t *out);
 /* A 32-bit int that is at least `least`; otherwise TypeError, or ValueError with the range. */
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out);
 

@@ -4,6 +4,8 @@
 
 #include "border.h"
 
+#include <stdarg.h>
+
 /* The object model: types and their public classes, and how all methods read their arguments. */
 
 PyTypeObject *cudago_base[CLS_COUNT], *cudago_cls[CLS_COUNT];
@@ -125,21 +127,51 @@ int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name) {
     return -1;
 }
 
-int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {
+PyObject *cudago_number_text(PyObject *number) {
+    PyObject *text = PyObject_Str(number);
+    if (text || cudago_forgive()) return text;
+    return PyUnicode_FromString("a number of thousands of digits");
+}
+
+int cudago_raise_number(PyObject *type, PyObject *number, const char *format, ...) {
+    PyErr_Clear();
+    va_list values;
+    va_start(values, format);
+    PyObject *wanted = PyUnicode_FromFormatV(format, values);
+    va_end(values);
+    PyObject *text = wanted ? cudago_number_text(number) : NULL;
+    if (text) PyErr_Format(type, "%U, got %U", wanted, text);
+    Py_XDECREF(text);
+    Py_XDECREF(wanted);
+    return -1;
+}
+
+PyObject *cudago_index(PyObject *o, const char *name) {
     PyObject *number = PyNumber_Index(o);
-    if (!number) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "%s must be an int, not %R", name, o);
-        return -1;
-    }
+    if (!number && PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError, "%s must be an int, not %R", name, (PyObject *)Py_TYPE(o));
+    return number;
+}
+
+int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {
+    PyObject *number = cudago_index(o, name);
+    if (!number) return -1;
     int overflow;
     long v = PyLong_AsLongAndOverflow(number, &overflow);
     Py_DECREF(number);
-    if (overflow || v < least || v > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "%s must be %d to %d, got %S", name, least, INT32_MAX, o);
-        return -1;
-    }
+    if (overflow || v < least || v > INT32_MAX)
+        return cudago_raise_number(PyExc_ValueError, o, "%s must be %d to %d", name, least, INT32_MAX);
     *out = (int32_t)v;
     return 0;
+}
+
+int cudago_uint64(PyObject *o, const char *name, const char *wanted, uint64_t *out) {
+    PyObject *number = cudago_index(o, name);
+    if (!number) return -1;
+    *out = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    if (*out != (uint64_t)-1 || !PyErr_Occurred()) return 0;
+    return cudago_raise_number(PyExc_OverflowError, o, "%s must be %s", name, wanted);
 }
 
 /* The interpreter calls a method the short way only if it is of the object's very class (CALL's specializations compare its

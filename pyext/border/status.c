@@ -61,6 +61,25 @@ int cudago_raise_closed(const char *what) {
     return cudago_raise_closed_as(text);
 }
 
+int cudago_raise_closed_named(const char *what) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *text = closed_error && type == closed_error && value ? PyObject_Str(value) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (!utf8) {
+        PyErr_Restore(type, value, trace); /* the first error is the one to report */
+    } else {
+        char named[512];
+        snprintf(named, sizeof named, "%s: %s", what, utf8);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+        cudago_raise_closed_as(named);
+    }
+    Py_XDECREF(text);
+    return -1;
+}
+
 /* Go words the message, so that an error reads the same whether C or Go made the call. */
 int cudago_raise_result(const char *operation, int32_t code) {
     cudago_status st = {0};

@@ -50,11 +50,13 @@
     "------\n" \
     "CUDAError\n" \
     "    If any work queued earlier has failed.\n" \
+    "ValueError\n" \
+    "    If a stream is capturing. A capture of cudago's continues; one that another library\n" \
+    "    began is invalidated.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Waits for all streams, including those of other libraries. Ctrl-C ends the wait. Not allowed\n" \
-    "while a stream is capturing; a capture that another library began is invalidated.\n" \
+    "Waits for all streams, including those of other libraries. Ctrl-C ends the wait.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -64,7 +66,9 @@
     "The device's number."
 
 #define DOC_DEVICE_MEMORY_RESOURCE \
-    "The resource that `allocate` uses: by default, the device's default pool. Can be set."
+    "The resource that `allocate` uses: by default, the device's default pool.\n" \
+    "\n" \
+    "Can be set, to one that is open and of this device, or of the host's memory."
 
 #define DOC_DEVICE_READS_PAGEABLE_MEMORY \
     "Whether kernels read pageable host memory, so that a NumPy array can be an argument."
@@ -94,10 +98,12 @@
     "------\n" \
     "CUDAError\n" \
     "    If any work queued earlier has failed.\n" \
+    "ValueError\n" \
+    "    If the stream is capturing. The capture continues.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Ctrl-C ends the wait. Not allowed while the stream is capturing.\n" \
+    "Ctrl-C ends the wait.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -183,19 +189,23 @@
     "Raises\n" \
     "------\n" \
     "CUDAError\n" \
-    "    If the work failed, or the event was last recorded in a capture.\n" \
+    "    If the work failed.\n" \
+    "ValueError\n" \
+    "    If the event was last recorded in a capture: it stands for a place in the graph, and no\n" \
+    "    work of this process is marked. A capture that is open continues.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Ctrl-C ends the wait. An event that was never recorded is complete. Waiting for an event\n" \
-    "recorded in an open capture invalidates that capture.\n" \
+    "Ctrl-C ends the wait. An event that was never recorded is complete.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
     "``cuEventSynchronize``"
 
 #define DOC_EVENT_IS_DONE \
-    "Whether the work that the event marks has completed."
+    "Whether the work that the event marks has completed.\n" \
+    "\n" \
+    "ValueError if the event was last recorded in a capture."
 
 #define DOC_EVENT_IS_CLOSED \
     "Whether `close` was called."
@@ -263,7 +273,7 @@
     "Number of multiprocessors that its kernels run on, according to the driver."
 
 #define DOC_MEMORYRESOURCE_ALLOCATE \
-    "allocate($self, size, /, *, stream=None)\n" \
+    "allocate($self, size, /, *, stream)\n" \
     "--\n" \
     "\n" \
     "Allocate memory.\n" \
@@ -272,9 +282,10 @@
     "----------\n" \
     "size : int\n" \
     "    Size in bytes. An empty buffer has no address.\n" \
-    "stream : Stream, optional\n" \
-    "    Stream that orders the allocation, and later the free. Required for device memory. Other\n" \
-    "    memory is usable at once; with a stream, its free waits for that stream's work.\n" \
+    "stream : Stream\n" \
+    "    Stream that orders the allocation, and later the free. Only pinned and managed memory\n" \
+    "    without a pool can do without: it is usable at once; with a stream, its free waits for\n" \
+    "    that stream's work.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
@@ -660,6 +671,38 @@
     ">>> cudago.empty(6, stream=stream).reshape(2, -1).shape\n" \
     "(2, 3)"
 
+#define DOC_TENSOR_TRANSPOSE \
+    "transpose($self, *axes)\n" \
+    "--\n" \
+    "\n" \
+    "Return the tensor with its dimensions in another order, without a copy.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "*axes : int, or one sequence of int\n" \
+    "    For each dimension of the result the one that it is, counted from the end if it is\n" \
+    "    negative. By default the dimensions are reversed.\n" \
+    "\n" \
+    "Returns\n" \
+    "-------\n" \
+    "Tensor\n" \
+    "    Over the same memory.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "ValueError\n" \
+    "    If `axes` does not have each dimension once.\n" \
+    "\n" \
+    "See Also\n" \
+    "--------\n" \
+    "T : All dimensions in reverse order.\n" \
+    "mT : The last two exchanged.\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> cudago.empty((2, 3, 4), stream=stream).transpose(2, 0, 1).shape\n" \
+    "(4, 2, 3)"
+
 #define DOC_TENSOR_DLPACK \
     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
     "--\n" \
@@ -722,6 +765,9 @@
 
 #define DOC_TENSOR_T \
     "The tensor with its dimensions in reverse order."
+
+#define DOC_TENSOR_MT \
+    "The tensor with its last two dimensions exchanged; ValueError if there are fewer."
 
 #define DOC_TENSOR_BUFFER \
     "The tensor's bytes as a Buffer. BufferError if the tensor is not contiguous."

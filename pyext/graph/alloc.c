@@ -24,7 +24,7 @@ PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_
     PLACE(p);
     uint64_t size;
     int32_t device;
-    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_size(args[1], &size) ||
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_size(args[1], "size in bytes", &size) ||
         memory_device(self, args[2], &device)) return NULL;
     unsigned long peers = PyLong_AsUnsignedLong(args[3]);
     if (peers == (unsigned long)-1 && PyErr_Occurred()) return NULL;

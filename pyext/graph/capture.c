@@ -286,6 +286,13 @@ PyObject *cudago_invalidated(PyObject *module, PyObject *cause) {
     return of ? cudago_answer_text(&a) : NULL;
 }
 
+/* _captures_open(): how many captures have begun here and not ended. */
+PyObject *cudago_captures_are_open(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(atomic_load(&cudago_captures_open));
+}
+
 /* --- forks ---------------------------------------------------------------------------------------------------------- */
 
 /* May the stream join the capture? What a wait of its would do otherwise invalidates captures. */

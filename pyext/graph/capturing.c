@@ -101,10 +101,16 @@ static int capture_traverse(CaptureObject *self, visitproc visit, void *arg) {
     return 0;
 }
 
-/* A block that is left without __exit__, as when a generator is never resumed. */
+static QUIET int is_over(PyObject *graph) { return !((GraphObject *)graph)->capturing; }
+
+/* A block that is left without __exit__, as when a generator is never resumed. _capture_end may have been called. */
 static void abandon(CaptureObject *self) {
     PyObject *type, *value, *trace;
     if (!self->graph) return;
+    if (is_over(self->graph)) {
+        Py_CLEAR(self->graph);
+        return;
+    }
     PyErr_Fetch(&type, &value, &trace);
     if (end(self, Py_True)) PyErr_WriteUnraisable(self->stream);
     Py_CLEAR(self->graph); /* whose end is then that of the capture, in the right thread */

@@ -297,7 +297,7 @@ static void prove_exposed(void) {
 
 static PyObject *exec_close(ExecObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     if (needs_marks(self)) prove_exposed();
     exec_release(self);
     cudago_drain();

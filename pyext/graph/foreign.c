@@ -67,13 +67,8 @@ PyObject *cudago_graph_from_handle(PyObject *module, PyObject *const *args, Py_s
     if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
     uint32_t generation;
     int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
-    PyObject *number = PyNumber_Index(args[1]);
-    unsigned long long handle = number ? PyLong_AsUnsignedLongLong(number) : 0;
-    Py_XDECREF(number);
-    if (PyErr_Occurred()) {
-        if (PyErr_ExceptionMatches(PyExc_OverflowError)) PyErr_Format(PyExc_OverflowError, "handle must be a CUgraph, got %R", args[1]);
-        return NULL;
-    }
+    uint64_t handle;
+    if (cudago_uint64(args[1], "handle", "a CUgraph", &handle)) return NULL;
     if (!handle) return PyErr_SetString(PyExc_ValueError, "handle must be a CUgraph, got 0"), NULL;
     if (cudago_device_ready(ordinal, &generation)) return NULL;
     GraphObject *self = cudago_graph_alloc_object(ordinal, generation, NULL);

@@ -179,7 +179,7 @@ static QUIET int may_close(GraphObject *self) {
 }
 static PyObject *graph_close(GraphObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     if (may_close(self)) return NULL;
     graph_release(self, 0);
     cudago_drain();
@@ -199,6 +199,11 @@ static QUIET PyObject *graph_is_closed(GraphObject *self, void *unused) {
 static QUIET PyObject *graph_body_id(GraphObject *self, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(self->owner ? self->id : 0);
+}
+/* The stream whose work is being recorded in the graph, or None. */
+static QUIET PyObject *graph_captured_stream(GraphObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->capturing && self->origin ? self->origin : Py_None);
 }
 static PyObject *graph_ordinal(GraphObject *self, void *unused) {
     (void)unused;
@@ -288,6 +293,7 @@ static PyGetSetDef getset[] = {
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
     {"_uses", (getter)graph_uses, (setter)graph_set_uses, NULL, NULL},
     {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},
+    {"_captured_stream", (getter)graph_captured_stream, NULL, NULL, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(GraphObject), {0}};

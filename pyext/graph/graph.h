@@ -44,7 +44,7 @@ typedef struct {
 } cudago_exec;
 
 /* -1 with ValueError if a graph on the device may not copy it. */
-int cudago_copies(int32_t device, OperandObject *o, const char *what);
+int cudago_node_reaches(int32_t device, OperandObject *o, const char *what);
 
 /* What a graph or an executable holds, as Python's collector sees it: one counted reference for each object. Guarded by
  * the GIL; held.go keeps it in step with Go's bundles. */
@@ -561,6 +561,7 @@ PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream); /* a method of Graph */
 PyObject *cudago_invalidated(PyObject *module, PyObject *cause);
+PyObject *cudago_captures_are_open(PyObject *module, PyObject *unused);
 int cudago_capture_type_init(void);
 extern PyType_Spec cudago_graph_spec, cudago_exec_spec, cudago_node_spec;
 int cudago_graph_room(PyObject *module); /* -1 with an exception */

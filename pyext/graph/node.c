@@ -47,16 +47,10 @@ int cudago_fills(OperandObject *o, uint32_t width) {
     return cudago_fill_fits(width, o->nbytes);
 }
 
-/* A copy may use another device's memory if the graph's device has access to it. */
-int cudago_copies(int32_t device, OperandObject *o, const char *what) {
+/* A node may use another device's memory if the graph's device has access to it. */
+int cudago_node_reaches(int32_t device, OperandObject *o, const char *what) {
     if (!o->nbytes) return PyErr_Format(PyExc_ValueError, "%s has 0 bytes: a node needs at least one", what), -1;
-    int can = cudago_reachable(o->cell, o->device, device);
-    if (can) return can < 0 ? -1 : 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s is on device %d, the graph on device %d, which has no access to that memory: see peer_accessible_by of "
-                 "DeviceMemoryResource, and peers of Graph.allocate",
-                 what, o->device, device);
-    return -1;
+    return cudago_reaches(o->cell, o->device, device, what, "graph");
 }
 
 /* The node's number, or 0 with an exception. */
@@ -79,8 +73,8 @@ static QUIET uint64_t memcpy_now(GraphObject *self, cudago_place *p, OperandObje
 static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyObject *from) {
     OperandObject *dst = cudago_operand(to, OPERAND_WRITABLE, "dst"), *src = NULL;
     uint64_t node = 0;
-    if (dst && (src = cudago_operand(from, 0, "src")) && !cudago_copies(self->device, dst, "dst") &&
-        !cudago_copies(self->device, src, "src") && !cudago_graph_ready(self))
+    if (dst && (src = cudago_operand(from, 0, "src")) && !cudago_node_reaches(self->device, dst, "dst") &&
+        !cudago_node_reaches(self->device, src, "src") && !cudago_graph_ready(self))
         node = memcpy_now(self, p, dst, src);
     Py_XDECREF(dst);
     Py_XDECREF(src);
@@ -139,8 +133,8 @@ PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t 
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_read_box(args[3], &box)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE | OPERAND_BOX, "dst"), *src = NULL;
     PyObject *r = NULL;
-    if (dst && (src = cudago_operand(args[2], OPERAND_BOX, "src")) && !cudago_copies(self->device, dst, "dst") &&
-        !cudago_copies(self->device, src, "src") && !cudago_graph_ready(self))
+    if (dst && (src = cudago_operand(args[2], OPERAND_BOX, "src")) && !cudago_node_reaches(self->device, dst, "dst") &&
+        !cudago_node_reaches(self->device, src, "src") && !cudago_graph_ready(self))
         r = box_now(self, &p, dst, src, &box);
     Py_XDECREF(dst);
     Py_XDECREF(src);
@@ -195,7 +189,7 @@ PyObject *cudago_graph_memop(GraphObject *self, PyObject *const *args, Py_ssize_
     cudago_memop m = {.waits = condition >= 0, .condition = condition < 0 ? 0 : condition};
     OperandObject *at = cudago_memop_operand(args[1], m.waits);
     PyObject *r = NULL;
-    if (at && !cudago_copies(self->device, at, m.waits ? "src" : "dst") && !cudago_graph_ready(self)) r = memop_now(self, &p, at, &value, &m);
+    if (at && !cudago_node_reaches(self->device, at, m.waits ? "src" : "dst") && !cudago_graph_ready(self)) r = memop_now(self, &p, at, &value, &m);
     Py_XDECREF(at);
     return r;
 }

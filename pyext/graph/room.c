@@ -16,6 +16,7 @@ static PyMethodDef functions[] = {
     {"_graph_from_handle", METHOD(cudago_graph_from_handle), METH_FASTCALL, NULL},
     {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
     {"_invalidated", cudago_invalidated, METH_O, NULL},
+    {"_captures_open", cudago_captures_are_open, METH_NOARGS, NULL},
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
     {0},
 };

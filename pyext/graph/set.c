@@ -90,7 +90,7 @@ int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given 
     if (cudago_int32(args[2], "condition", -1, &condition) || cudago_memop_value_of(args[1], &g->value)) return -1;
     g->m = (cudago_memop){.waits = condition >= 0, .condition = condition < 0 ? 0 : condition};
     g->o = cudago_memop_operand(args[0], g->m.waits);
-    return g->o ? cudago_copies(device, g->o, g->m.waits ? "src" : "dst") : -1;
+    return g->o ? cudago_node_reaches(device, g->o, g->m.waits ? "src" : "dst") : -1;
 }
 QUIET void cudago_set_memop(uint64_t id, uint64_t node, const cudago_memop_given *g, cudago_status *st) {
     cudago_ref ref;

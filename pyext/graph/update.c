@@ -116,7 +116,7 @@ int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o) 
     for (int i = 0; i < 2; i++) {
         if (args[i] == Py_None) continue;
         o[i] = cudago_operand(args[i], i ? 0 : OPERAND_WRITABLE, names[i]);
-        if (!o[i] || cudago_copies(device, o[i], names[i])) return -1;
+        if (!o[i] || cudago_node_reaches(device, o[i], names[i])) return -1;
     }
     return 0;
 }
@@ -165,7 +165,8 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
     memset_update u;
     if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_fill_value(args[2], &u.value, &u.width)) return NULL;
     u.o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
-    int ok = u.o && !cudago_fills(u.o, u.width), r = ok ? cudago_update_gate(self, memset_now, &u) : -1;
+    int ok = u.o && !cudago_node_reaches(self->device, u.o, "dst") && !cudago_fills(u.o, u.width);
+    int r = ok ? cudago_update_gate(self, memset_now, &u) : -1;
     if (ok && r) cudago_fill_failed(cudago_may_be_lent(u.o->cell), u.o->address, "dst");
     Py_XDECREF(u.o);
     return done(r);

@@ -75,7 +75,21 @@ PyObject *cudago_code_from(PyObject *module, PyObject *args) {
     return cudago_handle_new(id);
 }
 
-/* _code_data(id, what, device): "ptx" (str), "data" (bytes), "kernels" (lines, on a device), "log", "symbol NAME", "plain NAME",
+/* _code_from_state(state) -> Handle: state is the "state" of _code_data */
+PyObject *cudago_code_from_state(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    Py_buffer state;
+    if (!PyArg_ParseTuple(args, "y*", &state)) return NULL;
+    if (cudago_open()) return PyBuffer_Release(&state), NULL;
+    cudago_status st = {0};
+    uint64_t id = cudagoCodeFromState(state.buf, state.len, &st);
+    PyBuffer_Release(&state);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return cudago_handle_new(id);
+}
+
+/* _code_data(id, what, device): "ptx" (str), "data", "state" (bytes), "kernels" (lines, on a device), "log", "symbol NAME", "plain NAME",
  * "described NAME" (lines: first all names, then all types) */
 PyObject *cudago_code_data(PyObject *module, PyObject *args) {
     (void)module;

@@ -76,6 +76,19 @@ func cudagoCodeFrom(kind *C.char, data unsafe.Pointer, n C.ssize_t, st *C.cudago
 	return id
 }
 
+//export cudagoCodeFromState
+func cudagoCodeFromState(state unsafe.Pointer, n C.ssize_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		code, err := cuda.ObjectCodeFromState(C.GoBytes(state, C.int(n)))
+		if err != nil {
+			return err
+		}
+		id = C.uint64_t(Codes.Put(code))
+		return nil
+	})
+	return id
+}
+
 //export cudagoCodeData
 func cudagoCodeData(
 	id C.uint64_t, what *C.char, ordinal C.int32_t, callback C.int, out **C.char, st *C.cudago_status,
@@ -108,6 +121,8 @@ func codeData(code *cuda.ObjectCode, what string, ordinal int, callback bool) ([
 	case "kernels":
 		names, err := kernelNames(code, ordinal, callback)
 		return []byte(strings.Join(names, "\n")), err
+	case "state":
+		return code.State(), nil
 	case "log":
 		return []byte(code.Log), nil
 	case "symbol":

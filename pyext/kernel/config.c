@@ -31,7 +31,7 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
         long long v = PyLong_AsLongLongAndOverflow(index, &overflow);
         Py_DECREF(index);
         if (overflow || v < 1 || v > UINT32_MAX) {
-            PyErr_Format(PyExc_ValueError, "%s must be at least 1 in every dimension and fit 32 bits, got %R", name, o);
+            cudago_raise_number(PyExc_ValueError, o, "%s must be at least 1 in every dimension and fit 32 bits", name);
             Py_DECREF(items);
             return -1;
         }
@@ -122,6 +122,8 @@ static int check_shared(const ConfigObject *c, cudago_kernel *k) {
     return -1;
 }
 
+#define MAX_LOCAL_SIZE (512u << 10) /* cuda.MaxLocalSize */
+
 /* Raises an error that says which limit is exceeded; 0 if none is. */
 static int wrong_config(const ConfigObject *c, cudago_kernel *k) {
     static const char *const axis[] = {"x", "y", "z"};
@@ -142,6 +144,11 @@ static int wrong_config(const ConfigObject *c, cudago_kernel *k) {
                      (unsigned long long)threads);
         return -1;
     }
+    if (k->local_size > MAX_LOCAL_SIZE) {
+        PyErr_Format(PyExc_ValueError, "the kernel has %u bytes of local memory for each thread, and a thread can have at most %u",
+                     k->local_size, MAX_LOCAL_SIZE);
+        return -1;
+    }
     return check_shared(c, k);
 }
 
@@ -159,7 +166,8 @@ static int check_rest(ConfigObject *c, cudago_kernel *k) {
 int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
     const uint32_t *g = c->grid, *b = c->block, *max = k->limits;
     int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&
-               (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared;
+               (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared &&
+               k->local_size <= MAX_LOCAL_SIZE;
     if (!fits && wrong_config(c, k)) return -1;
     return c->cluster[0] || needs_programmatic(c) > k->programmatic ? check_rest(c, k) : 0;
 }

@@ -103,10 +103,10 @@ static QUIET int raise_sizes(const copying *c, uint64_t buffer, uint64_t other) 
 /* The other side of the copy, open and of the right size. */
 static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span *out) {
     if (c->operand) {
-        if (cudago_operand_now(c->operand)) return -1;
+        if (cudago_operand_now(c->operand)) return cudago_raise_closed_named(c->from ? "src" : "dst"), -1;
         *out = (cudago_span){c->operand->cell, c->operand->address, c->operand->nbytes, c->operand->readonly};
     } else {
-        if (cudago_buffer_now((BufferObject *)c->other, out)) return -1;
+        if (cudago_buffer_now((BufferObject *)c->other, out)) return cudago_raise_closed_named(c->from ? "src" : "dst"), -1;
         if (!c->from && cudago_writable(out->readonly, "dst")) return -1;
     }
     return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);
@@ -207,6 +207,17 @@ static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ss
 
 /* --- fills: fill(value, *, stream) ------------------------------------------------------------------------------------ */
 
+static int raise_no_byte(PyObject *number) {
+    PyObject *text = cudago_number_text(number);
+    if (text)
+        PyErr_Format(PyExc_OverflowError,
+                     "an int fills each byte, so it must be -128 to 255, got %U: a wider value comes as a NumPy scalar or as "
+                     "bytes, and a tensor is filled in its dtype",
+                     text);
+    Py_XDECREF(text);
+    return -1;
+}
+
 /* What bytes are filled with: an int of one byte, or bytes of 1, 2 or 4. The width never depends on an int's value. */
 int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     *out = 0;
@@ -214,11 +225,7 @@ int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
         int overflow;
         long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
         if (overflow || v < -128 || v > 255)
-            return PyErr_Format(PyExc_OverflowError,
-                                "an int fills each byte, so it must be -128 to 255, got %S: a wider value comes as a NumPy scalar "
-                                "or as bytes, and a tensor is filled in its dtype",
-                                value),
-                   -1;
+            return raise_no_byte(value);
         *width = 1;
         *out = (uint8_t)v;
         return 0;
@@ -291,7 +298,7 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     if (cudago_writable(b.readonly, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
     if (!b.size) return 0;
     int capturing = cudago_capturing(s);
-    if (capturing < 0 || cudago_stream_reaches(b.cell, home(b.cell, self->device), s->device, "the buffer")) return -1;
+    if (capturing < 0 || cudago_stream_reaches(b.cell, home(b.cell, self->device), s->device, "the memory")) return -1;
     if (capturing) return mine ? cudago_record.memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
     if (cudago_cell_reserve(b.cell, s)) return -1;
     return fill_away(s, &b, value, width);

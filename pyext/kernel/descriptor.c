@@ -196,7 +196,7 @@ void cudago_descriptor_left(DescriptorObject *d) {
 /* close(): the driver destroys a texture at once, so it stays for those who use it. */
 static PyObject *descriptor_close(DescriptorObject *d, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     d->closed = 1;
     if (!d->users) let_go(d);
     Py_RETURN_NONE;

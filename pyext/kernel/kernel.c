@@ -6,13 +6,35 @@
 
 #include "_cgo_export.h"
 
-/* elements may be shorter than the parameters: then no more is known. From 128 on they are ranges. */
+/* What elements.py says of a parameter, in a byte: a pointer's element; or one of these. */
+enum { KNOWN_POINTER = 127, /* to what is not known */
+       KNOWN_SIGNED = 128 + RANGE_SIGNED,
+       KNOWN_UNSIGNED = 128 + RANGE_UNSIGNED, /* or an address, or a handle */
+       KNOWN_BOOL = 128 + RANGE_BOOL,
+       KNOWN_SIZE,
+       KNOWN_TEXTURE,
+       KNOWN_SURFACE,
+       KNOWN_CONDITION };
+
+static QUIET void tell_element(cudago_param *p, uint8_t known) {
+    static const uint8_t takes[] = {
+        [KNOWN_SIGNED - 128] = TAKES_NUMBER,
+        [KNOWN_SIZE - 128] = TAKES_NUMBER,
+        [KNOWN_TEXTURE - 128] = TAKES_TEXTURE,
+        [KNOWN_SURFACE - 128] = TAKES_SURFACE,
+        [KNOWN_CONDITION - 128] = TAKES_CONDITION,
+    };
+    p->element = known < KNOWN_POINTER ? known : 0;
+    p->range = known == KNOWN_SIZE ? RANGE_UNSIGNED : known > 128 && known < KNOWN_SIZE ? known - 128
+                                                                                        : RANGE_ANY;
+    p->takes = p->size != 8 ? TAKES_ANY : known >= 128 ? takes[known - 128]
+                                      : known          ? TAKES_MEMORY
+                                                       : TAKES_ANY;
+}
+
+/* elements may be shorter than the parameters: then no more is known. */
 static QUIET void tell_elements(cudago_kernel *k, const char *elements, Py_ssize_t n) {
-    for (int i = 0; i < k->n; i++) {
-        uint8_t known = i < n ? (uint8_t)elements[i] : 0;
-        k->params[i].element = known < 128 ? known : 0;
-        k->params[i].range = known < 128 ? RANGE_ANY : known - 128;
-    }
+    for (int i = 0; i < k->n; i++) tell_element(&k->params[i], i < n ? (uint8_t)elements[i] : 0);
 }
 
 /* A Kernel is loaded on a device when it is first needed there. */
@@ -187,8 +209,7 @@ static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* _set_elements(bytes): what the memory of each argument must hold, by cudago_element; or 128 and cudago_range; 0 where anything
- * will do. */
+/* _set_elements(bytes): what is known of each parameter, see tell_element; 0 where anything will do. */
 static PyObject *kernel_set_elements(KernelObject *self, PyObject *elements) {
     CUDAGO_ENTER(NULL);
     char *text;

@@ -75,7 +75,7 @@ func newKernelBlock(kernel *cuda.Kernel, dev *cuda.Device, ordinal C.int32_t) (*
 	k.f, k.ctx = C.uintptr_t(kernel.Handle()), C.uintptr_t(kernel.Context().Handle())
 	k.device, k.n, k.size = ordinal, C.int32_t(len(signature)), C.uint32_t(signature.Size())
 	k.max_threads, k.max_shared, k.pageable = facts.threads, facts.shared, facts.pageable
-	k.limits, k.programmatic = facts.limits, facts.programmatic
+	k.limits, k.programmatic, k.local_size = facts.limits, facts.programmatic, facts.local
 	params := blockParams(k)
 	for i, p := range signature {
 		params[i]._type = paramType(p)
@@ -129,7 +129,7 @@ func paramType(p cuda.Param) C.uint8_t {
 
 // facts are what a launch is checked against.
 type facts struct {
-	threads, shared        C.uint32_t
+	threads, shared, local C.uint32_t
 	pageable, programmatic C.int32_t
 	limits                 [6]C.uint32_t
 }
@@ -157,7 +157,11 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 	if e != nil {
 		return f, e
 	}
-	f.threads, f.shared = C.uint32_t(threads), C.uint32_t(shared)
+	local, e := kernel.Attribute(cuda.KernelLocalSize)
+	if e != nil {
+		return f, e
+	}
+	f.threads, f.shared, f.local = C.uint32_t(threads), C.uint32_t(shared), C.uint32_t(local)
 	return f, err
 }
 
@@ -172,15 +176,11 @@ func cudagoKernelOptIn(k *C.cudago_kernel, bytes C.uint32_t, most *C.uint32_t, s
 		if err != nil {
 			return err
 		}
-		all, err := kernel.Device().Attribute(cuda.MaxSharedMemoryPerBlockOptin)
+		all, err := kernel.MaxDynamicSharedSize()
 		if err != nil {
 			return err
 		}
-		static, err := kernel.Attribute(cuda.KernelSharedSize)
-		if err != nil {
-			return err
-		}
-		*most = max(*most, C.uint32_t(max(0, all-static)))
+		*most = max(*most, C.uint32_t(all))
 		if bytes > *most {
 			return nil
 		}

@@ -10,6 +10,7 @@ typedef struct {
     uint8_t range;  /* enum cudago_range */
     uint8_t access; /* enum cudago_access */
     uint8_t element; /* what a pointer points to, as cudago_element says; 0: not known */
+    uint8_t takes;   /* enum cudago_takes */
     uint32_t offset, size;
 } cudago_param;
 enum cudago_param { PARAM_INT = 1,
@@ -23,6 +24,17 @@ enum cudago_range { RANGE_ANY, /* of both signs */
                     RANGE_SIGNED,
                     RANGE_UNSIGNED,
                     RANGE_BOOL };
+
+/* What one of 8 bytes is for, as far as its type in C++ is known: PTX says .u64 of pointers, numbers and handles. */
+enum cudago_takes { TAKES_ANY,
+                    TAKES_MEMORY,
+                    TAKES_NUMBER,
+                    TAKES_TEXTURE,
+                    TAKES_SURFACE,
+                    TAKES_CONDITION };
+static inline QUIET int cudago_takes_memory(const cudago_param *p) {
+    return p->size == 8 && p->takes <= TAKES_MEMORY && (p->type == PARAM_UINT || p->type == PARAM_INT || p->type == PARAM_BITS);
+}
 
 /* The type of an element in a byte: its kind, without the sign, and its width. elements.py makes the same of C++. 0 for
  * bytes, which may hold anything; 255 for what no C++ type is known for, which is none of those. */
@@ -51,6 +63,7 @@ typedef struct cudago_kernel {
     uint64_t id;         /* Go's handle */
     uint32_t limits[6];  /* grid x y z, block x y z */
     uint32_t max_shared; /* bytes of dynamic shared memory: what was asked for, see cudago_opt_in */
+    uint32_t local_size; /* bytes of local memory of each thread */
     int32_t shared_set;  /* the user has set max_shared */
     int32_t pageable;    /* the device reads pageable host memory */
     int32_t programmatic; /* the device has programmatic launches */
@@ -148,6 +161,7 @@ typedef struct {
     int32_t readonly;
     uint32_t size;            /* of the argument: 128, or 8 of a texture's handle */
     uint64_t texture;         /* Go's number of it, a texture or a surface, or 0 */
+    int32_t is_surface;
     int32_t closed;
     uint32_t users;           /* Operands, which keep what it has open when it is closed */
     uint8_t bytes[128];
@@ -280,7 +294,13 @@ int cudago_pack_int(cudago_packing *p, const cudago_param *param, PyObject *arg,
 int cudago_pack_float(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
 int cudago_pack_scalar(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
 int cudago_is_number(PyObject *arg); /* of what has the buffer protocol */
-int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject *arg); /* TypeError; returns -1 */
+
+/* refused.c: raise, and return -1 */
+int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject *arg);
+int cudago_wrong_element(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t element);
+int cudago_wrong_count(KernelObject *kernel, int want, Py_ssize_t got);
+int cudago_wrong_layout(cudago_packing *p);   /* of the exception that is set, for p->index */
+int cudago_raise_parameter_closed(cudago_packing *p); /* the same */
 /* Writes an int or a float itself, as nearly all scalars are, if the parameter takes it. 0: it is none, or is refused;
  * nothing is raised. */
 QUIET int cudago_pack_number(const cudago_param *param, PyObject *arg, uint8_t *to);
@@ -372,6 +392,7 @@ PyObject *cudago_link(PyObject *module, PyObject *args);
 PyObject *cudago_handle_new(uint64_t id); /* takes over the code; code.c */
 PyObject *cudago_code_cache(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);
+PyObject *cudago_code_from_state(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);
 PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);

@@ -290,10 +290,12 @@ PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, P
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code) {
     Py_ssize_t len;
     const char *name = PyUnicode_AsUTF8AndSize(kernel->name, &len);
-    char text[256];
-    snprintf(text, sizeof text, "kernel %.100s, grid (%u, %u, %u), block (%u, %u, %u), %u bytes of dynamic shared memory, device %d",
+    char text[320];
+    snprintf(text, sizeof text,
+             "kernel %.100s, grid (%u, %u, %u), block (%u, %u, %u), %u bytes of dynamic shared memory, %u of local memory for each "
+             "thread, device %d",
              name ? name : "?", c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared_memory,
-             k->device);
+             k->local_size, k->device);
     cudago_status st = {0};
     cudagoDetailError("cuLaunchKernelEx", code, k->device, text, &st);
     return cudago_raise(&st);

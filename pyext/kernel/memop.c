@@ -9,11 +9,8 @@
 /* Memory operations of a stream: it writes a value, or waits until memory has one. */
 
 int cudago_memop_value_of(PyObject *value, cudago_memop_value *out) {
-    PyObject *number = PyNumber_Index(value);
-    if (!number) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "value must be an int, not %R", (PyObject *)Py_TYPE(value));
-        return -1;
-    }
+    PyObject *number = cudago_index(value, "value");
+    if (!number) return -1;
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
     *out = (cudago_memop_value){(uint64_t)v, v < 0};
@@ -22,7 +19,7 @@ int cudago_memop_value_of(PyObject *value, cudago_memop_value *out) {
         if (out->bits == (uint64_t)-1 && PyErr_Occurred()) PyErr_Clear();
         else overflow = 0;
     }
-    if (overflow) PyErr_Format(PyExc_OverflowError, "value must fit in 8 bytes, got %S", number);
+    if (overflow) cudago_raise_number(PyExc_OverflowError, number, "value must fit in 8 bytes");
     Py_DECREF(number);
     return overflow ? -1 : 0;
 }

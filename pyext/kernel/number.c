@@ -10,16 +10,9 @@
 
 typedef cudago_packing packing;
 
-/* Python writes no integers of thousands of digits. */
-static PyObject *number_text(PyObject *number) {
-    PyObject *text = PyObject_Str(number);
-    if (text || cudago_forgive()) return text;
-    return PyUnicode_FromString("a number of thousands of digits");
-}
-
 static int does_not_fit(packing *pk, const cudago_param *p, const char *kind, PyObject *arg) {
     PyErr_Clear();
-    PyObject *text = number_text(arg);
+    PyObject *text = cudago_number_text(arg);
     if (!text) return -1;
     PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is %s of %u bits, %U does not fit", pk->index, pk->kernel->name, kind,
                  p->size * 8, text);

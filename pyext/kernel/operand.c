@@ -236,9 +236,22 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     o->device = -1;
     if (resolve(o, object, flags, what) || watch_storage(o) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || keep_address(o) || cudago_stall_wait()) {
         Py_DECREF(o);
-        return NULL;
+        return cudago_raise_closed_named(what), NULL;
     }
     return o;
+}
+
+/* What a cell keeps is hidden from the collector, which then finds no cycle through it. So of what exports its memory the export
+ * is kept, which the collector sees. Not of types that have none, as those of ml_dtypes. */
+static int keep_export(OperandObject *o, PyObject *object) {
+    if (!o->pageable || !o->cell || !PyObject_CheckBuffer(object)) return 0;
+    PyObject *view = PyMemoryView_FromObject(object);
+    if (!view) return cudago_forgive();
+    cudago_cell *cell = o->cell;
+    o->export = view;
+    o->cell = NULL;
+    cudago_cell_release_gil(cell);
+    return forbid_resize(o, object);
 }
 
 /* _operand(memory, object, writable): an Operand of the memory, such as the bytes that a copy of rows begins with, which says
@@ -249,7 +262,8 @@ PyObject *cudago_operand_as(PyObject *module, PyObject *const *args, Py_ssize_t 
     int writable = n == 3 ? PyObject_IsTrue(args[2]) : -1;
     if (writable < 0) return PyErr_SetString(PyExc_TypeError, "_operand(memory, object, writable)"), NULL;
     OperandObject *o = cudago_operand(args[0], OPERAND_BOX | (writable ? OPERAND_WRITABLE : 0), writable ? "dst" : "src");
-    if (o && o->object == args[0]) { /* its memory is kept by the cell */
+    if (o && keep_export(o, args[1])) Py_CLEAR(o);
+    if (o && o->object == args[0]) { /* its memory is kept by the cell, or the export */
         o->object = NEW_REF(args[1]);
         Py_DECREF(args[0]);
     }

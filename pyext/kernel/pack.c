@@ -9,21 +9,6 @@
 
 typedef cudago_packing packing;
 
-static const char *type_name(const cudago_param *p, char *out, size_t n) {
-    static const char *const words[] = {"", "integer s", "integer u", "float f", "struct of ", "value b"};
-    if (p->type == PARAM_BYTES) snprintf(out, n, "a struct of %u bytes", p->size);
-    else if (p->type == PARAM_UINT && p->size == 8) snprintf(out, n, "a pointer or an integer u64");
-    else snprintf(out, n, "%s %s%u", p->type == PARAM_FLOAT ? "a" : "an", words[p->type], p->size * 8);
-    return out;
-}
-
-int cudago_wrong_argument(packing *pk, const cudago_param *p, PyObject *arg) {
-    char want[64];
-    PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s, got %R (%R)", pk->index, pk->kernel->name,
-                 type_name(p, want, sizeof want), arg, (PyObject *)Py_TYPE(arg));
-    return -1;
-}
-
 /* bytes, or a NumPy structured scalar or any other buffer of the right length. */
 static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     if (!PyObject_CheckBuffer(arg)) return cudago_wrong_argument(pk, p, arg);
@@ -55,9 +40,7 @@ const char *cudago_parameter_name(int index) {
 static QUIET int check_other_device(packing *pk, const cudago_cell *cell, int32_t device) {
     int can = cudago_reachable(cell, device, pk->k->device);
     if (can) return can < 0 ? -1 : 0;
-    PyErr_Format(PyExc_ValueError,
-                 "parameter %d of kernel %U is on device %d, the kernel on device %d, which has no access to that memory: see "
-                 "peer_accessible_by of DeviceMemoryResource, and peers of Graph.allocate",
+    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is on device %d, the kernel on device %d, " CUDAGO_HAS_NO_ACCESS,
                  pk->index, pk->kernel->name, device, pk->k->device);
     return -1;
 }
@@ -86,37 +69,6 @@ static int pack_later(packing *pk) {
     return 0;
 }
 
-static const char *element_name(uint8_t element) {
-    static const char *const names[6][6] = {
-        [kDLInt] = {"", "", "int16", "int32", "int64", ""},
-        [kDLFloat] = {"", "", "float16", "float32", "float64", ""},
-        [kDLBfloat] = {"", "", "bfloat16", "", "", ""},
-        [kDLComplex] = {"", "", "", "", "complex64", "complex128"},
-    };
-    const char *name = element >> 4 < 6 && (element & 15) < 6 ? names[element >> 4][element & 15] : NULL;
-    return name ? name : "";
-}
-
-/* What the argument says of its elements, or what is known of them. */
-static PyObject *element_text(PyObject *arg, uint8_t element) {
-    PyObject *dtype = PyObject_GetAttrString(arg, "dtype"), *text = dtype ? PyObject_Str(dtype) : NULL;
-    Py_XDECREF(dtype);
-    if (text || cudago_forgive()) return text;
-    return PyUnicode_FromString(*element_name(element) ? element_name(element) : "another byte order, or no number");
-}
-
-static int wrong_element(packing *pk, const cudago_param *p, PyObject *arg, uint8_t element) {
-    PyObject *text = element_text(arg, element);
-    if (!text) return -1;
-    PyErr_Format(PyExc_TypeError,
-                 "parameter %d of kernel %U points to %s%s by the kernel's source, got elements of type %U (%R): convert them, or "
-                 "pass the memory without a type, as a Buffer; kernel.parameter_types says what is known, and can be set",
-                 pk->index, pk->kernel->name, element_name(p->element), p->element >> 4 == kDLInt ? " or its unsigned twin" : "",
-                 text, (PyObject *)Py_TYPE(arg));
-    Py_DECREF(text);
-    return -1;
-}
-
 /* Both are known, and differ. */
 static inline QUIET int differs(const cudago_param *p, uint8_t element) { return p->element && element && p->element != element; }
 
@@ -138,7 +90,7 @@ static int note_theirs(packing *pk, OperandObject *o) {
 }
 
 static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
-    if (differs(p, o->element)) return wrong_element(pk, p, o->object, o->element);
+    if (differs(p, o->element)) return cudago_wrong_element(pk, p, o->object, o->element);
     if (check_device(pk, o->cell, o->device)) return -1;
     if (o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
@@ -172,10 +124,15 @@ static int copy_descriptor(packing *pk, const cudago_param *p, PyObject *arg, ui
     return 0;
 }
 
+static QUIET int takes_texture(const cudago_param *p, PyObject *arg) {
+    if (p->size != 8 || p->type == PARAM_FLOAT) return 0;
+    return p->takes == TAKES_ANY || p->takes == (((DescriptorObject *)arg)->is_surface ? TAKES_SURFACE : TAKES_TEXTURE);
+}
+
 /* An Operand keeps a texture until the launch has ended: the driver destroys it at once. */
-static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, int pointer, uint8_t *to) {
+static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     if (cudago_descriptor_open((DescriptorObject *)arg)) return -1;
-    if (((DescriptorObject *)arg)->texture) return pointer ? cudago_pack_memory(pk, p, arg, to) : cudago_wrong_argument(pk, p, arg);
+    if (((DescriptorObject *)arg)->texture) return takes_texture(p, arg) ? cudago_pack_memory(pk, p, arg, to) : cudago_wrong_argument(pk, p, arg);
     return copy_descriptor(pk, p, arg, to) ? -1 : pack_later(pk);
 }
 
@@ -233,17 +190,25 @@ PyObject *cudago_set_condition(PyObject *module, PyObject *cls) {
 
 QUIET int cudago_is_condition(PyObject *arg) { return Py_TYPE(arg) == condition_class; }
 
+/* Of a record: a texture. */
+static QUIET int is_texture_for(const cudago_param *p, const OperandObject *o) {
+    return cudago_is(o->object, CLS_DESCRIPTOR) && takes_texture(p, o->object);
+}
+
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
-    if (cudago_is_condition(arg) && !pk->condition) pk->condition = arg;
+    if (cudago_is_condition(arg)) {
+        if (p->takes && p->takes != TAKES_CONDITION) return cudago_wrong_argument(pk, p, arg);
+        if (!pk->condition) pk->condition = arg;
+    }
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR) &&
         !((DescriptorObject *)((OperandObject *)arg)->object)->texture)
         return pack_descriptor_again(pk, p, (OperandObject *)arg, to);
     if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_struct(pk, p, arg, to);
-    int pointer = p->type != PARAM_FLOAT && p->size == 8;
+    int pointer = cudago_takes_memory(p);
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND]) /* of a record: its object may be closed by now, its memory is not */
-        return pointer ? pack_operand(pk, p, (OperandObject *)arg, to) : cudago_wrong_argument(pk, p, ((OperandObject *)arg)->object);
+        return pointer || is_texture_for(p, (OperandObject *)arg) ? pack_operand(pk, p, (OperandObject *)arg, to) : cudago_wrong_argument(pk, p, ((OperandObject *)arg)->object);
     int kind = kind_of(arg, pointer);
     if (kind < 0) return -1;
     if (kind & HAS_VALUE) return cudago_pack_scalar(pk, p, arg, to);
@@ -256,26 +221,15 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     return r;
 }
 
-/* Says of which parameter the error is. */
-static int wrong_layout(packing *pk) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_Format(type, "parameter %d of kernel %U: %S: pass a copy, x.contiguous(stream=s)", pk->index, pk->kernel->name, value ? value : Py_None);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    return -1;
-}
-
 /* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory. Of one whose memory another
  * library frees, in the order of its own streams, the launch keeps the cell. */
 static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint8_t *to) {
     uint64_t address;
     cudago_cell *cell;
     uint64_t nbytes;
-    if (p->element && differs(p, cudago_element(t->dtype))) return wrong_element(pk, p, (PyObject *)t, cudago_element(t->dtype));
-    if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
-    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return wrong_layout(pk); /* the kernel would not learn its strides */
+    if (p->element && differs(p, cudago_element(t->dtype))) return cudago_wrong_element(pk, p, (PyObject *)t, cudago_element(t->dtype));
+    if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return cudago_raise_parameter_closed(pk);
+    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return cudago_wrong_layout(pk); /* the kernel would not learn its strides */
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
     if (pageable) return cudago_pack_memory(pk, p, (PyObject *)t, to);
     return pack_later(pk);
@@ -283,7 +237,7 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
 
 static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     PyTypeObject *t = Py_TYPE(arg);
-    int pointer = p->size == 8 && (p->type == PARAM_UINT || p->type == PARAM_INT || p->type == PARAM_BITS);
+    int pointer = cudago_takes_memory(p);
     if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
     if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
@@ -298,23 +252,9 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
-    if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, pointer, to);
+    if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, to);
     if (cudago_is(arg, CLS_ARRAY) || cudago_is(arg, CLS_MIPMAPPED)) return cudago_pack_memory(pk, p, arg, to); /* which says why not */
     return pack_object(pk, p, arg, to);
-}
-
-/* The names of the parameters, where they are known, tell which are missing. */
-static int wrong_count(KernelObject *kernel, int want, Py_ssize_t got) {
-    PyObject *names = PyObject_GetAttrString((PyObject *)kernel, "parameter_names");
-    PyObject *comma = names && PyTuple_Check(names) && PyTuple_Size(names) ? PyUnicode_FromString(", ") : NULL;
-    PyObject *text = comma ? PyUnicode_Join(comma, names) : NULL;
-    if (PyErr_Occurred()) PyErr_Clear();
-    if (text) PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd; they are %U", kernel->name, want, got, text);
-    else PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, want, got);
-    Py_XDECREF(text);
-    Py_XDECREF(comma);
-    Py_XDECREF(names);
-    return -1;
 }
 
 static void begin(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, uint8_t *values) {
@@ -340,7 +280,7 @@ static inline int pack_at(packing *pk) {
 }
 
 int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values) {
-    if (n != k->n) return wrong_count(kernel, k->n, n);
+    if (n != k->n) return cudago_wrong_count(kernel, k->n, n);
     begin(pk, kernel, k, args, values);
     for (pk->index = 0; pk->index < k->n; pk->index++)
         if (pack_at(pk)) return -1;
@@ -413,7 +353,7 @@ QUIET int cudago_pack_now(packing *pk) {
             memory = (cudago_span){pk->own[i]->cell, pk->own[i]->address, 0, pk->own[i]->readonly};
             device = pk->own[i]->device;
         } else if (native_now(pk->args[pk->index], &memory, &device)) {
-            return -1;
+            return cudago_raise_parameter_closed(pk);
         }
         if (check_device(pk, memory.cell, device)) return -1;
         readonly |= memory.readonly;

@@ -18,6 +18,7 @@ static PyMethodDef functions[] = {
     {"_link", cudago_link, METH_VARARGS, NULL},
     {"_code_cache", cudago_code_cache, METH_VARARGS, NULL},
     {"_code_from", cudago_code_from, METH_VARARGS, NULL},
+    {"_code_from_state", cudago_code_from_state, METH_VARARGS, NULL},
     {"_code_data", cudago_code_data, METH_VARARGS, NULL},
     {"_code_variable", cudago_code_variable, METH_VARARGS, NULL},
     {"_kernel_new", cudago_kernel_new, METH_VARARGS, NULL},

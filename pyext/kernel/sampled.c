@@ -56,6 +56,7 @@ static int make_surface(DescriptorObject *d) {
     cudago_status st = {0};
     uint64_t handle = 0;
     d->size = sizeof handle;
+    d->is_surface = 1;
     Py_BEGIN_ALLOW_THREADS
     d->texture = cudagoSurface(d->device, d->address, &handle, &st);
     Py_END_ALLOW_THREADS

@@ -54,6 +54,14 @@ static QUIET cudago_cell *adopt_now(StreamObject *stream, adopted_cell *c, int v
     return cudago_pool_cell_fill(&c->pool, stream->device, visible, ptr, size, s);
 }
 
+int cudago_adopt_check(int32_t device, uint64_t ptr, uint64_t size) {
+    cudago_status st = {0};
+    Py_BEGIN_ALLOW_THREADS
+    cudagoAdoptCheck(device, ptr, size, &st);
+    Py_END_ALLOW_THREADS
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 static PyObject *adopt(StreamObject *stream, uint64_t ptr, uint64_t size, PyObject *owner) {
     cudago_status st = {0};
     uint32_t generation;
@@ -79,8 +87,8 @@ PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_
     (void)module;
     CUDAGO_ENTER(NULL);
     if (n != 4) return PyErr_SetString(PyExc_TypeError, "_buffer_adopt(address, size, stream, owner)"), NULL;
-    uint64_t ptr = PyLong_AsUnsignedLongLong(args[0]), size;
-    if (PyErr_Occurred() || cudago_size(args[1], &size)) return NULL;
+    uint64_t ptr, size;
+    if (cudago_uint64(args[0], "address", "a CUdeviceptr", &ptr) || cudago_size(args[1], "size in bytes", &size)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[2], &keep);
     PyObject *buffer = stream ? adopt(stream, ptr, size, args[3]) : NULL;

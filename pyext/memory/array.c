@@ -146,7 +146,7 @@ static void let_go(ArrayObject *self) {
 
 static PyObject *array_close(ArrayObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     let_go(self);
     Py_RETURN_NONE;
 }

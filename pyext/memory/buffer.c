@@ -123,7 +123,7 @@ static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n)
 
 static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     cudago_note_site();
     cudago_cell *cell = self->cell;
     if (cell && self->exports) {
@@ -220,7 +220,7 @@ static QUIET int grow_now(BufferObject *self, uint64_t size) {
 static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     uint64_t size;
-    if (may_grow(self) || cudago_size(argument, &size)) return NULL;
+    if (may_grow(self) || cudago_size(argument, "size in bytes", &size)) return NULL;
     if (!grow_now(self, size)) Py_RETURN_NONE;
     cudago_explain_memory(0);
     return NULL;
@@ -228,17 +228,24 @@ static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
 
 /* --- the buffer protocol: host memory only --------------------------------------------------------------------- */
 
+/* Memory of no bytes has no address on either side. */
+static QUIET int is_host_memory(const cudago_span *b) {
+    if (cudago_cell_on_device(b->cell)) return 0;
+    return b->cell->host || (!b->size && b->cell->device_type != kDLCUDA);
+}
+
 static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
     view->obj = NULL;
     if (cudago_forked) return cudago_raise_unusable();
     cudago_span b;
     if (cudago_buffer_now(self, &b)) return -1;
-    if (!b.cell->host || cudago_cell_on_device(b.cell)) {
+    if (!is_host_memory(&b)) {
         PyErr_SetString(PyExc_BufferError, "device memory has no Python buffer: copy it with copy_to(), or share it over "
                                            "DLPack");
         return -1;
     }
-    void *at = (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr));
+    static char nothing; /* not null: some consumers take null for a failure */
+    void *at = b.cell->host ? (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr)) : &nothing;
     if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)b.size, b.readonly, flags))
         return -1;
     cudago_exported_note(b.cell);
@@ -322,6 +329,7 @@ static PyMethodDef methods[] = {
     {"_at", METHOD(buffer_at), METH_FASTCALL, NULL},
     {"_advise", METHOD(cudago_buffer_advise), METH_FASTCALL, NULL},
     {"_prefetch", METHOD(cudago_buffer_prefetch), METH_FASTCALL, NULL},
+    {"_reach", cudago_buffer_reach, METH_VARARGS, NULL},
     {"_range", METHOD(cudago_buffer_range), METH_NOARGS, NULL},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(buffer_exit), METH_FASTCALL, NULL},

@@ -13,7 +13,7 @@ PyObject *cudago_device_new(PyObject *module, PyObject *arg) {
     int overflow;
     long ordinal = PyLong_AsLongAndOverflow(arg, &overflow);
     if (ordinal == -1 && PyErr_Occurred()) return NULL;
-    if (overflow) return PyErr_Format(PyExc_ValueError, "ordinal must be the number of a device, got %S", arg);
+    if (overflow) return cudago_raise_number(PyExc_ValueError, arg, "ordinal must be the number of a device"), NULL;
     if (cudago_open()) return NULL;
     cudago_status st = {0};
     int32_t pageable = 0;
@@ -90,10 +90,35 @@ static PyObject *device_resource(DeviceObject *self, void *unused) {
     return resource_of(self);
 }
 
+/* The device whose streams order a resource's memory; -1 where it is any, -2 with an exception. */
+static int32_t of_resource(ResourceObject *r) {
+    if (r->kind != RESOURCE_PYTHON) return r->kind == RESOURCE_POOL || r->device >= 0 ? r->home : -1;
+    PyObject *device = PyObject_GetAttrString((PyObject *)r, "device");
+    int32_t ordinal = device && cudago_is(device, CLS_DEVICE) ? ((DeviceObject *)device)->ordinal : -1;
+    Py_XDECREF(device);
+    return device ? ordinal : -2;
+}
+
+static QUIET int check_open(ResourceObject *r) {
+    if (r->closed) return cudago_raise_closed("memory resource"), -1;
+    return r->kind == RESOURCE_PYTHON || cudago_resource_now(r) ? 0 : -1;
+}
+
+/* Every later allocation would raise it. */
+static int check_resource(DeviceObject *self, ResourceObject *r) {
+    if (r->kind == RESOURCE_IMPORTED)
+        return PyErr_SetString(PyExc_TypeError, "memory_resource must allocate, which only the process that created an imported pool can"), -1;
+    int32_t device = of_resource(r);
+    if (device == -2) return -1;
+    if (device >= 0 && device != self->ordinal)
+        return PyErr_Format(PyExc_ValueError, "memory_resource must be of device %d, not of device %d", self->ordinal, device), -1;
+    return check_open(r);
+}
+
 static int device_set_resource(DeviceObject *self, PyObject *value, void *unused) {
     (void)unused;
     if (!value) return PyErr_SetString(PyExc_AttributeError, "cannot delete memory_resource"), -1;
-    if (cudago_expect(value, CLS_RESOURCE, "memory_resource")) return -1;
+    if (cudago_expect(value, CLS_RESOURCE, "memory_resource") || check_resource(self, (ResourceObject *)value)) return -1;
     PyObject *was = self->resource;
     self->resource = NEW_REF(value);
     Py_XDECREF(was);

@@ -24,7 +24,7 @@ PyObject *cudago_external_import(PyObject *module, PyObject *const *args, Py_ssi
     CUDAGO_ENTER(NULL);
     int32_t fd;
     uint64_t size, id;
-    if (n != 4 || cudago_expect(args[0], CLS_DEVICE, "device") || cudago_int32(args[1], "fd", 0, &fd) || cudago_size(args[2], &size))
+    if (n != 4 || cudago_expect(args[0], CLS_DEVICE, "device") || cudago_int32(args[1], "fd", 0, &fd) || cudago_size(args[2], "size in bytes", &size))
         return NULL;
     int dedicated = PyObject_IsTrue(args[3]);
     if (dedicated < 0) return NULL;
@@ -102,7 +102,7 @@ static PyObject *external_map(ExternalObject *self, PyObject *const *args, Py_ss
     uint64_t offset, size;
     PyObject *keep = NULL;
     if (n != 3) return PyErr_SetString(PyExc_TypeError, "_map(offset, size, stream)"), NULL;
-    if (cudago_size(args[0], &offset) || cudago_size(args[1], &size)) return NULL;
+    if (cudago_size(args[0], "offset in bytes", &offset) || cudago_size(args[1], "size in bytes", &size)) return NULL;
     StreamObject *stream = cudago_stream_arg(args[2], &keep);
     cudago_note_site();
     cudago_cell *cell = stream ? map_cell(self, offset, size, stream) : NULL;
@@ -112,7 +112,7 @@ static PyObject *external_map(ExternalObject *self, PyObject *const *args, Py_ss
 
 static PyObject *external_close(ExternalObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     uint64_t id = self->id;
     self->id = 0;
     if (id) cudagoExternalRelease(id);

@@ -95,6 +95,7 @@ typedef struct {
     int32_t host_visible; /* the driver's device memory has an address for the host */
     int32_t home;         /* the device whose reset destroys it */
     uint32_t generation;
+    uint32_t peers;       /* of virtual memory: a bit for each other device that may use it, for good */
 } ResourceObject;
 /* Did a reset destroy it? One written in Python has nothing of a device's. */
 static inline QUIET int cudago_resource_lost(const ResourceObject *r) {
@@ -175,6 +176,7 @@ static inline QUIET cudago_cell *cudago_cell_for_graphs(cudago_cell *cell) {
 typedef struct {
     cudago_pool_cell pool;
     uint64_t id; /* Go's handle of the cuda.Buffer */
+    uint32_t peers; /* those of its resource, which may be closed; 0 for what another process or API has allocated */
 } cudago_virtual_cell;
 
 void cudago_virtual_cell_release(cudago_cell *cell);
@@ -261,7 +263,8 @@ static inline QUIET uint32_t cudago_exports_class(int32_t device) { return (uint
 
 /* Takes over the caller's count of cell. */
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
-int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
+/* A number of bytes that is called name in messages; -1 with an exception. */
+int cudago_size(PyObject *number, const char *name, uint64_t *size);
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
 QUIET int cudago_writable(int readonly, const char *what); /* -1 with BufferError if it is read-only */
 QUIET void cudago_buffers_release(void); /* at exit: releases the memory of every open Buffer */
@@ -328,11 +331,21 @@ typedef struct {
     int32_t at;
 } cudago_prefetch;
 
+/* adopt.c: is this device memory that the device can use? -1 with an exception */
+int cudago_adopt_check(int32_t device, uint64_t ptr, uint64_t size);
+
 /* peer.c: may kernels on a device touch the cell's memory? The memory is on owner, or on no device if that is -1. 1 if
  * they may, 0 if not, -1 with an exception. */
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
-/* For what is called so, and used in a stream of device: 0, or -1 with an exception. */
+/* The end of a message about memory that is not reachable. */
+#define CUDAGO_HAS_NO_ACCESS \
+    "which has no access to that memory: see peer_accessible_by of DeviceMemoryResource, and peers of VirtualMemoryResource " \
+    "and Graph.allocate"
+/* For what is called so, and used by what is called who, on device: 0, or -1 with an exception. */
+QUIET int cudago_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what, const char *who);
+/* The same of a stream. */
 QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what);
+PyObject *cudago_buffer_reach(PyObject *self, PyObject *args);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
 PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
@@ -380,6 +393,7 @@ PyObject *cudago_buffers(PyObject *module, PyObject *unused);
 PyObject *cudago_set_dying(PyObject *module, PyObject *callable);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_buffer_reach(PyObject *self, PyObject *args);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */
 PyObject *cudago_external_import(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -9,7 +9,7 @@
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
     if (owner < 0 || owner == device) return 1;
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
-    if (cell && cell->flags & CUDAGO_CELL_EXTERNAL) return 0;
+    if (cell && cell->kind == CUDAGO_CELL_DEVICE) return ((const cudago_virtual_cell *)cell)->peers >> device & 1;
     if (cell && cell->kind == CUDAGO_CELL_GRAPH && !(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
     cudago_status st = {0};
     uint64_t resource = cell && cudago_cell_has_stream(cell) ? ((const cudago_pool_cell *)cell)->resource : 0;
@@ -17,14 +17,27 @@ QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t devic
     return st.kind ? cudago_raise(&st) : can;
 }
 
-QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what) {
+QUIET int cudago_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what, const char *who) {
     int can = cudago_reachable(cell, owner, device);
     if (can) return can < 0 ? -1 : 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s is on device %d, the stream on device %d, which has no access to that memory: see peer_accessible_by of "
-                 "DeviceMemoryResource, and peers of Graph.allocate",
-                 what, owner, device);
+    PyErr_Format(PyExc_ValueError, "%s is on device %d, the %s on device %d, " CUDAGO_HAS_NO_ACCESS, what, owner, who, device);
     return -1;
+}
+
+QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what) {
+    return cudago_reaches(cell, owner, device, what, "stream");
+}
+
+/* _reach(device, what, who): raises what a copy or a fill would, for which a kernel of ours will be launched. */
+PyObject *cudago_buffer_reach(PyObject *buffer, PyObject *args) {
+    CUDAGO_ENTER(NULL);
+    BufferObject *self = (BufferObject *)buffer;
+    cudago_span b;
+    int device;
+    const char *what, *who;
+    if (!PyArg_ParseTuple(args, "iss", &device, &what, &who)) return NULL;
+    if (cudago_buffer_now(self, &b) || cudago_reaches(b.cell, self->device, device, what, who)) return NULL;
+    Py_RETURN_NONE;
 }
 
 /* _peer_access(device, peer, what): what is 0 to ask whether access is possible, 1 to enable it, 2 to disable it. */

@@ -69,8 +69,6 @@ func reachable(d, owner *cuda.Device, mr uint64) (bool, error) {
 			if !errors.Is(err, cuda.ErrClosed) {
 				return can, err
 			}
-		case *cuda.VirtualMemoryResource:
-			return v.PeerAccess(d), nil
 		case *cuda.ImportedMemoryResource:
 			return d == owner, nil
 		}

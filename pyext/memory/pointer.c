@@ -29,8 +29,11 @@ static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
     int64_t to;
     if (overflow || __builtin_mul_overflow((int64_t)d, (int64_t)sign, &to) ||
         __builtin_add_overflow(self->offset, to, &to) || to < 0 || (uint64_t)to > base(self)->size) {
-        PyErr_Format(PyExc_IndexError, "pointer at byte %lld of a buffer of %llu bytes cannot move by %s%S bytes",
-                     (long long)self->offset, (unsigned long long)base(self)->size, sign < 0 ? "-" : "", by);
+        PyObject *text = cudago_number_text(by);
+        if (text)
+            PyErr_Format(PyExc_IndexError, "pointer at byte %lld of a buffer of %llu bytes cannot move by %s%U bytes",
+                         (long long)self->offset, (unsigned long long)base(self)->size, sign < 0 ? "-" : "", text);
+        Py_XDECREF(text);
         return NULL;
     }
     return cudago_pointer_new(self->buffer, to);

@@ -176,6 +176,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
         free(c);
         c = NULL;
     } else {
+        c->peers = self->peers;
         cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, cudago_release_virtual);
         device_cell(self, &c->pool, ptr, size, s);
         cudago_tally_add(TALLY_VIRTUAL, 1, (int64_t)size);
@@ -221,21 +222,17 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
     return &c->cell;
 }
 
-int cudago_size(PyObject *o, uint64_t *size) {
-    PyObject *number = PyLong_CheckExact(o) ? o : PyNumber_Index(o);
+int cudago_size(PyObject *o, const char *name, uint64_t *size) {
+    PyObject *number = PyLong_CheckExact(o) ? o : cudago_index(o, name);
     if (!number) return -1;
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
     if (number != o) Py_DECREF(number);
-    if (overflow > 0) {
-        PyErr_Format(PyExc_OverflowError, "size in bytes must be below 2**63, got %S", o);
-    } else if (v < 0) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "size in bytes must not be negative, got %S", o);
-    } else {
-        *size = (uint64_t)v;
-        return 0;
-    }
-    return -1;
+    if (v == -1 && PyErr_Occurred()) return -1;
+    if (overflow > 0) return cudago_raise_number(PyExc_OverflowError, o, "%s must be below 2**63", name);
+    if (v < 0) return cudago_raise_number(PyExc_ValueError, o, "%s must not be negative", name);
+    *size = (uint64_t)v;
+    return 0;
 }
 
 static QUIET cudago_cell *allocate_now(ResourceObject *self, uint64_t size, StreamObject *stream, int32_t *others) {
@@ -267,7 +264,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     uint64_t size;
-    if (cudago_size(args[0], &size)) return NULL;
+    if (cudago_size(args[0], "size in bytes", &size)) return NULL;
     PyObject *given = named ? args[1] : Py_None, *keep = NULL;
     StreamObject *stream = NULL;
     if (given != Py_None && !(stream = cudago_stream_arg(given, &keep))) return NULL;
@@ -309,7 +306,7 @@ static QUIET void let_go(ResourceObject *self) {
 
 static PyObject *resource_close(ResourceObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     let_go(self);
     Py_RETURN_NONE;
 }
@@ -351,8 +348,8 @@ static PyObject *resource_set_stat(ResourceObject *self, PyObject *const *args, 
 
 static PyObject *resource_trim(ResourceObject *self, PyObject *keep) {
     CUDAGO_ENTER(NULL);
-    unsigned long long bytes = PyLong_AsUnsignedLongLong(keep);
-    if (bytes == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    uint64_t bytes;
+    if (cudago_uint64(keep, "keep", "0 to 2**64 - 1 bytes", &bytes)) return NULL;
     uint64_t id = cudago_resource_now(self);
     if (!id) return NULL;
     cudago_status st = {0};

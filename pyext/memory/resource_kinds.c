@@ -14,6 +14,7 @@ typedef struct {
     uint32_t generation;
     uintptr_t pool;
     int32_t space; /* of a pool: SPACE_... */
+    uint32_t peers; /* of virtual memory */
     uint64_t id; /* Go's handle */
     cudago_status st;
 } making;
@@ -50,6 +51,7 @@ static PyObject *making_end(making *m) {
     self->kind = m->kind;
     self->pool = m->pool;
     self->space = m->space;
+    self->peers = m->peers;
     self->device = m->device;
     self->home = m->home;
     self->generation = m->generation;
@@ -167,6 +169,7 @@ PyObject *cudago_resource_virtual(PyObject *module, PyObject *args) {
     long long reserve, peers;
     if (!PyArg_ParseTuple(args, "OOLL", &m.cls, &device, &reserve, &peers) || making_begin(&m, device)) return NULL;
     Py_BEGIN_ALLOW_THREADS
+    m.peers = (uint32_t)peers;
     m.id = cudagoResourceVirtual(m.home, (uint64_t)reserve, (uint64_t)peers, &m.st);
     Py_END_ALLOW_THREADS
     return making_end(&m);

@@ -101,7 +101,7 @@ static QUIET uint64_t askable(EventObject *self) {
 
 static PyObject *event_close(EventObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     uint64_t id = self->id;
     self->id = self->h = 0;
     if (id) cudagoEventRelease(id);

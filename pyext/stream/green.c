@@ -70,7 +70,7 @@ static PyObject *green_stream(GreenObject *self, PyObject *number) {
 
 static PyObject *green_close(GreenObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     uint64_t id = self->id;
     self->id = self->h = 0;
     if (id) cudagoGreenRelease(id);

@@ -47,19 +47,7 @@ int cudago_semaphore_value(const SemaphoreObject *self, PyObject *value, uint64_
         return PyErr_SetString(PyExc_TypeError, "value is for timeline semaphores: this one is signaled or not"), -1;
     }
     if (value == Py_None) return PyErr_SetString(PyExc_TypeError, "value is required for a timeline semaphore"), -1;
-    PyObject *number = PyNumber_Index(value);
-    if (!number) {
-        if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "value must be an int, not %R", (PyObject *)Py_TYPE(value));
-        return -1;
-    }
-    *out = PyLong_AsUnsignedLongLong(number);
-    int bad = *out == (uint64_t)-1 && PyErr_Occurred();
-    if (bad) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "value must be 0 to 2**64 - 1, got %S", number);
-    }
-    Py_DECREF(number);
-    return bad ? -1 : 0;
+    return cudago_uint64(value, "value", "0 to 2**64 - 1", out);
 }
 
 /* Go destroys it once its uses have ended. */
@@ -95,7 +83,7 @@ static void semaphore_release(SemaphoreObject *self) {
 
 static PyObject *semaphore_close(SemaphoreObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     semaphore_release(self);
     Py_RETURN_NONE;
 }

@@ -100,7 +100,7 @@ int cudago_priority(PyObject *o, int32_t *priority) {
     long v = PyLong_AsLongAndOverflow(o, &overflow);
     if (v == -1 && PyErr_Occurred()) return -1;
     if (overflow || v < INT32_MIN || v > INT32_MAX)
-        return PyErr_Format(PyExc_OverflowError, "priority must be -2**31 to 2**31-1, got %S", o), -1;
+        return cudago_raise_number(PyExc_OverflowError, o, "priority must be -2**31 to 2**31-1");
     *priority = (int32_t)v;
     return 0;
 }
@@ -134,7 +134,7 @@ static void stream_release(StreamObject *self) {
 
 static PyObject *stream_close(StreamObject *self, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     stream_release(self);
     Py_RETURN_NONE;
 }
@@ -304,7 +304,15 @@ static PyObject *stream_cuda_stream(StreamObject *self, PyObject *unused) {
     return !h && PyErr_Occurred() ? NULL : Py_BuildValue("(iK)", 0, (unsigned long long)h);
 }
 
+/* The owner of a stream may have the stream; it breaks the cycle. */
+static int stream_traverse(StreamObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->owner);
+    return 0;
+}
+
 static void stream_dealloc(StreamObject *self) {
+    PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     if (!cudago_unusable) stream_release(self); /* at exit Go has closed it */
     Py_XDECREF(self->owner);
@@ -337,6 +345,7 @@ static PyGetSetDef getset[] = {
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(StreamObject), {0}};
 static PyType_Slot slots[] = {
     {Py_tp_dealloc, stream_dealloc},
+    {Py_tp_traverse, stream_traverse},
     {Py_tp_methods, methods},
     {Py_tp_getset, getset},
     {Py_tp_members, members},
@@ -346,6 +355,6 @@ PyType_Spec cudago_stream_spec = {
     "cudago._core.Stream",
     sizeof(StreamObject),
     0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     slots,
 };

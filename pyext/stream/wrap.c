@@ -47,8 +47,8 @@ PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t
     (void)module;
     CUDAGO_ENTER(NULL);
     if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    uint64_t h = PyLong_AsUnsignedLongLong(args[1]);
-    if (h == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    uint64_t h;
+    if (cudago_uint64(args[1], "handle", "a CUstream", &h)) return NULL;
     return wrap(((DeviceObject *)args[0])->ordinal, h, args[2]);
 }
 

@@ -108,7 +108,7 @@ void cudago_cell_let_go(cudago_cell *cell) {
 
 static PyObject *tensor_close(TensorObject *t, PyObject *unused) {
     (void)unused;
-    CUDAGO_ENTER(NULL);
+    CUDAGO_ENTER_CLOSE();
     if (t->cell && t->exports) {
         PyErr_Format(PyExc_BufferError, "tensor cannot be closed: %d buffer(s) of its memory are in use", t->exports);
         return NULL;
@@ -224,12 +224,6 @@ static QUIET PyObject *get_packing(TensorObject *t, void *unused) {
     return (void)unused, Py_BuildValue("(IN)", t->bit, PyBool_FromLong(t->flags & TENSOR_PART));
 }
 
-/* _through_interface(readonly): of a new tensor over memory that the array interface told of; returns it. */
-static PyObject *through_interface(TensorObject *t, PyObject *readonly) {
-    t->origin = ORIGIN_INTERFACE;
-    if (readonly == Py_True) t->flags |= TENSOR_READONLY;
-    return NEW_REF(t);
-}
 /* _await_work(): has the host wait for the work pending on the memory, as for an export to it. */
 static PyObject *await_work(TensorObject *t, PyObject *unused) {
     (void)unused;
@@ -308,11 +302,12 @@ static PyMethodDef methods[] = {
      DOC_TENSOR_CLOSE},
     {"reshape", METHOD(cudago_tensor_reshape), METH_FASTCALL,
      DOC_TENSOR_RESHAPE},
+    {"transpose", METHOD(cudago_tensor_transpose), METH_FASTCALL,
+     DOC_TENSOR_TRANSPOSE},
     {"__dlpack__", METHOD(cudago_tensor_dlpack), METH_FASTCALL | METH_KEYWORDS,
      DOC_TENSOR_DLPACK},
     {"__dlpack_device__", METHOD(cudago_tensor_dlpack_device), METH_NOARGS,
      DOC_TENSOR_DLPACK_DEVICE},
-    {"_through_interface", METHOD(through_interface), METH_O, NULL},
     {"_retyped", METHOD(retyped), METH_O, NULL},
     {"_await_work", METHOD(await_work), METH_NOARGS, NULL},
     {"__enter__", tensor_enter, METH_NOARGS, NULL},
@@ -333,7 +328,8 @@ static PyGetSetDef getset[] = {
     {"is_readonly", (getter)get_readonly, NULL, DOC_TENSOR_IS_READONLY, NULL},
     {"is_contiguous", (getter)get_contiguous, NULL, DOC_TENSOR_IS_CONTIGUOUS, NULL},
     {"origin", (getter)get_origin, NULL, DOC_TENSOR_ORIGIN, NULL},
-    {"T", (getter)cudago_tensor_transpose, NULL, DOC_TENSOR_T, NULL},
+    {"T", (getter)cudago_tensor_get_T, NULL, DOC_TENSOR_T, NULL},
+    {"mT", (getter)cudago_tensor_get_mT, NULL, DOC_TENSOR_MT, NULL},
     {"__cuda_array_interface__", (getter)cudago_tensor_cai, NULL,
      DOC_TENSOR_CUDA_ARRAY_INTERFACE, NULL},
     {"buffer", (getter)cudago_tensor_buffer, NULL,
@@ -389,6 +385,7 @@ static PyObject *dtype_of(PyObject *module, PyObject *o) {
 }
 
 static PyMethodDef functions[] = {
+    {"_tensor_through", cudago_tensor_through, METH_VARARGS, NULL},
     {"from_dlpack", METHOD(cudago_from_dlpack), METH_FASTCALL | METH_KEYWORDS, DOC_FROM_DLPACK},
     {"to_torch", cudago_to_torch, METH_O, DOC_TO_TORCH},
     {"_dtype", dtype_of, METH_O, NULL},

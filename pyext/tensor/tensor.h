@@ -5,7 +5,7 @@
  *
  *   tensor.c          the type, its life and its attributes
  *   tensor_dtype.c    element types between Python and DLPack
- *   tensor_index.c    t[...], T, reshape
+ *   tensor_index.c    t[...], T, transpose, reshape
  *   tensor_host.c     the buffer protocol, __cuda_array_interface__, copies on the host
  *   tensor_buffer.c   from Buffer to Tensor and back
  *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
@@ -150,7 +150,9 @@ PyObject *cudago_dtype_to_python(DLDataType d);             /* NumPy's dtype, or
 
 PyObject *cudago_tensor_subscript(TensorObject *t, PyObject *key);
 PyObject *cudago_tensor_item(TensorObject *t, Py_ssize_t i);
-PyObject *cudago_tensor_transpose(TensorObject *t, void *unused);
+PyObject *cudago_tensor_get_T(TensorObject *t, void *unused);
+PyObject *cudago_tensor_get_mT(TensorObject *t, void *unused);
+PyObject *cudago_tensor_transpose(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 /* Reads a shape: an int or a sequence of ints. Returns the number of dimensions, or -1. If size is not negative, a
  * single -1 is computed from it. */
@@ -199,6 +201,8 @@ int cudago_never_changes(PyObject *o); /* its library has read-only tensors and 
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* A Tensor that owns m, a tensor of peer's. On failure m still belongs to the caller. */
 PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer);
+PyObject *cudago_tensor_through(PyObject *module, PyObject *args); /* tensor_interface.c */
+void cudago_let_object_go(void *object); /* drops a reference; what that runs meets no exception that is on its way */
 /* Moves the tensor of a new `__dlpack__` capsule of peer's into a new cell: describes it in out and computes the extent
  * that it reaches. */
 cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e, cudago_peer *peer);

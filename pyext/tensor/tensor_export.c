@@ -74,8 +74,8 @@ static int relabel(const TensorObject *t, const cudago_cell *cell, const long *d
     long type = device[0], id = device[1];
     if (type == d->device.device_type && id == d->device.device_id) return 0;
     if (type == kDLCPU && id == 0) {
-        if (!cell->host) return 1;
-        d->data = (void *)(uintptr_t)(t->ptr - cell->ptr + cell->host);
+        if (!cell->host && t->size) return 1;
+        d->data = cell->host ? (void *)(uintptr_t)(t->ptr - cell->ptr + cell->host) : NULL;
         d->device = (DLDevice){kDLCPU, 0};
         return 0;
     }
@@ -150,13 +150,13 @@ static PyObject *export(const TensorObject *t, cudago_cell *cell, const DLTensor
 }
 
 /* A row-major copy, finished when this returns. Memory that the host cannot read is copied on the device, or from it to
- * the host; the Python face does that, because it has allocations and streams at hand. cell is t's, held by the
- * caller. */
+ * the host; the Python face does that, because it has allocations and streams at hand. Memory of no bytes has no address
+ * on either side. cell is t's, held by the caller. */
 static PyObject *copy_of(TensorObject *t, cudago_cell *cell, int to_host) {
     if (cudago_cell_order(cell, 0)) return NULL;
     int at_home = !cudago_cell_on_device(cell) && (cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost);
     int apart = !cudago_itemsize(t->dtype) && !(t->flags & TENSOR_COMPACT); /* of packed elements, which the face takes apart */
-    if (cell->host && (at_home || (to_host && !apart))) return cudago_tensor_host_copy(t, cell);
+    if ((cell->host || !t->size) && (at_home || (to_host && !apart))) return cudago_tensor_host_copy(t, cell);
     PyObject *face = PyImport_ImportModule("cudago._tensor.operand");
     PyObject *copy = face ? PyObject_CallMethod(face, "device_copy", "Oi", t, to_host) : NULL;
     Py_XDECREF(face);

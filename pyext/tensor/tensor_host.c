@@ -173,8 +173,8 @@ PyObject *cudago_tensor_host_copy(TensorObject *t, const cudago_cell *cell) {
         return PyErr_NoMemory();
     }
     const char *from = (const char *)(uintptr_t)(t->ptr - cell->ptr + cell->host);
-    if (compact) memcpy((void *)(uintptr_t)c->host, from, nbytes);
-    else gather(t, 0, from, itemsize, (char *)(uintptr_t)c->host);
+    if (compact && nbytes) memcpy((void *)(uintptr_t)c->host, from, nbytes);
+    else if (nbytes) gather(t, 0, from, itemsize, (char *)(uintptr_t)c->host);
     cudago_tensor_set(copy, c, c->ptr, t->dtype, t->shape, NULL);
     return (PyObject *)copy;
 }

@@ -133,15 +133,34 @@ PyObject *cudago_tensor_item(TensorObject *t, Py_ssize_t i) {
     return take_int(&b, i) || take_rest(&b, t->ndim) ? NULL : finish(&b);
 }
 
-PyObject *cudago_tensor_transpose(TensorObject *t, void *unused) {
-    (void)unused;
-    if (cudago_tensor_open(t)) return NULL;
+/* The view whose dimension i is t's dimension axes[i]. */
+static PyObject *permuted(const TensorObject *t, const int *axes) {
     int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
     for (int i = 0; i < t->ndim; i++) {
-        shape[i] = t->shape[t->ndim - 1 - i];
-        strides[i] = t->strides[t->ndim - 1 - i];
+        shape[i] = t->shape[axes[i]];
+        strides[i] = t->strides[axes[i]];
     }
     return cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, shape, strides);
+}
+
+static PyObject *reverse_axes(const TensorObject *t) {
+    int axes[CUDAGO_MAX_NDIM];
+    for (int i = 0; i < t->ndim; i++) axes[i] = t->ndim - 1 - i;
+    return permuted(t, axes);
+}
+
+PyObject *cudago_tensor_get_T(TensorObject *t, void *unused) {
+    (void)unused;
+    return cudago_tensor_open(t) ? NULL : reverse_axes(t);
+}
+
+PyObject *cudago_tensor_get_mT(TensorObject *t, void *unused) {
+    (void)unused;
+    int axes[CUDAGO_MAX_NDIM], n = t->ndim;
+    if (cudago_tensor_open(t)) return NULL;
+    if (n < 2) return PyErr_Format(PyExc_ValueError, "mT exchanges the last two dimensions, got a tensor of %d", n), NULL;
+    for (int i = 0; i < n; i++) axes[i] = i < n - 2 ? i : 2 * n - 3 - i;
+    return permuted(t, axes);
 }
 
 /* --- shapes from Python -------------------------------------------------------------------------------------------- */
@@ -176,11 +195,12 @@ static int read_dims(PyObject *const *items, Py_ssize_t n, int64_t *shape) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *index = PyNumber_Index(items[i]);
+        PyObject *index = cudago_index(items[i], "a dimension");
         if (!index) return -1;
-        shape[i] = PyLong_AsLongLong(index);
+        int overflow;
+        shape[i] = PyLong_AsLongLongAndOverflow(index, &overflow);
         Py_DECREF(index);
-        if (shape[i] == -1 && PyErr_Occurred()) return -1;
+        if (overflow) return cudago_raise_number(PyExc_OverflowError, items[i], "a dimension must be below 2**63");
     }
     return (int)n;
 }
@@ -217,4 +237,33 @@ PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize
         return NULL;
     }
     return cudago_tensor_derive(t, t->ptr, t->dtype, ndim, shape, NULL);
+}
+
+/* Each dimension once, counted from either end. */
+static int read_axes(const TensorObject *t, int n, const int64_t *given, int *axes) {
+    uint64_t seen = 0;
+    if (n != t->ndim) return PyErr_Format(PyExc_ValueError, "a tensor of %d dimensions has as many axes, got %d", t->ndim, n), -1;
+    _Static_assert(CUDAGO_MAX_NDIM <= 64, "a bit for each dimension");
+    for (int i = 0; i < n; i++) {
+        int64_t axis = given[i] < 0 ? given[i] + n : given[i];
+        if (axis < 0 || axis >= n)
+            return PyErr_Format(PyExc_ValueError, "axis %lld is out of range for %d dimensions", (long long)given[i], n), -1;
+        if (seen >> axis & 1) return PyErr_Format(PyExc_ValueError, "axis %lld is given twice", (long long)axis), -1;
+        seen |= (uint64_t)1 << axis;
+        axes[i] = (int)axis;
+    }
+    return 0;
+}
+
+/* transpose(), transpose(1, 0, 2) or transpose((1, 0, 2)) */
+PyObject *cudago_tensor_transpose(TensorObject *t, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    int64_t given[CUDAGO_MAX_NDIM];
+    int axes[CUDAGO_MAX_NDIM];
+    int all = !n || (n == 1 && args[0] == Py_None);
+    int count = all ? 0 : n == 1 ? cudago_dims_from_python(args[0], given)
+                                 : read_dims(args, n, given);
+    if (count < 0 || cudago_tensor_open(t)) return NULL;
+    if (all) return reverse_axes(t);
+    return read_axes(t, count, given, axes) ? NULL : permuted(t, axes);
 }

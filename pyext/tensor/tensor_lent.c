@@ -105,7 +105,7 @@ int cudago_storage_take(const cudago_producer *p, PyObject *o, PyObject **storag
 
 static void drop_object(void *o) { Py_DECREF((PyObject *)o); }
 /* Dropping the last reference runs code of others, which must not meet an exception that is on its way. */
-static void let_object_go(void *o) {
+void cudago_let_object_go(void *o) {
     if (Py_REFCNT((PyObject *)o) > 1 || !PyErr_Occurred()) Py_DECREF((PyObject *)o);
     else cudago_keep_exception(drop_object, o);
 }
@@ -132,8 +132,8 @@ int cudago_take_lent(const cudago_producer *p, PyObject *o, intptr_t stream, DLT
         Py_XDECREF(storage);
         return r > 0 ? PyErr_NoMemory(), -1 : r;
     }
-    cudago_foreign_take_object(c, d, e, &p->peer->ways[CUDAGO_WAY_TABLE], NEW_REF(o), let_object_go);
-    if (storage) cudago_foreign_keep(c, storage, let_object_go);
+    cudago_foreign_take_object(c, d, e, &p->peer->ways[CUDAGO_WAY_TABLE], NEW_REF(o), cudago_let_object_go);
+    if (storage) cudago_foreign_keep(c, storage, cudago_let_object_go);
     *cell = c;
     return 1;
 }
@@ -152,7 +152,7 @@ int cudago_storage_keep(cudago_cell *c, const cudago_producer *p, PyObject *o) {
     PyObject *s = PyObject_CallMethod(o, "untyped_storage", NULL);
     uint64_t begin = s ? number_of(s, "data_ptr") : 0, size = begin ? number_of(s, "nbytes") : 0;
     if (PyErr_Occurred() && cudago_forgive()) return Py_XDECREF(s), -1;
-    if (begin && begin <= c->ptr && c->ptr - begin + c->size <= size) cudago_foreign_keep(c, s, let_object_go);
+    if (begin && begin <= c->ptr && c->ptr - begin + c->size <= size) cudago_foreign_keep(c, s, cudago_let_object_go);
     else Py_XDECREF(s);
     return 0;
 }

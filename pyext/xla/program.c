@@ -29,8 +29,7 @@ static cudago_kernel *kernel_on_all(KernelObject *kernel, ConfigObject *config, 
 
 /* An array's place in the arguments: None there, and here its type as DLPack's code and bits; -1 where a value is. */
 static int check_array(KernelObject *kernel, const cudago_param *p, Py_ssize_t index, int32_t type, PyObject *name) {
-    int pointer = p->size == 8 && (p->type == PARAM_UINT || p->type == PARAM_INT || p->type == PARAM_BITS);
-    if (!pointer) {
+    if (!cudago_takes_memory(p)) {
         PyErr_Format(PyExc_TypeError,
                      "parameter %zd of kernel %U takes %u bytes and no address, got an array of %U: a kernel gets an array's memory; what "
                      "it takes by value must be a number when the operator is called, also in jax.jit (static_argnums=)",

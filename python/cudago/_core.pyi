@@ -94,11 +94,13 @@ class Device:
         ------
         CUDAError
             If any work queued earlier has failed.
+        ValueError
+            If a stream is capturing. A capture of cudago's continues; one that another library
+            began is invalidated.
 
         Notes
         -----
-        Waits for all streams, including those of other libraries. Ctrl-C ends the wait. Not allowed
-        while a stream is capturing; a capture that another library began is invalidated.
+        Waits for all streams, including those of other libraries. Ctrl-C ends the wait.
 
         References
         ----------
@@ -111,7 +113,10 @@ class Device:
 
     @property
     def memory_resource(self) -> _resource.MemoryResource:
-        """The resource that `allocate` uses: by default, the device's default pool. Can be set."""
+        """The resource that `allocate` uses: by default, the device's default pool.
+
+        Can be set, to one that is open and of this device, or of the host's memory.
+        """
 
     @memory_resource.setter
     def memory_resource(self, value: MemoryResource, /) -> None: ...
@@ -141,10 +146,12 @@ class Stream:
         ------
         CUDAError
             If any work queued earlier has failed.
+        ValueError
+            If the stream is capturing. The capture continues.
 
         Notes
         -----
-        Ctrl-C ends the wait. Not allowed while the stream is capturing.
+        Ctrl-C ends the wait.
 
         References
         ----------
@@ -241,12 +248,14 @@ class Event:
         Raises
         ------
         CUDAError
-            If the work failed, or the event was last recorded in a capture.
+            If the work failed.
+        ValueError
+            If the event was last recorded in a capture: it stands for a place in the graph, and no
+            work of this process is marked. A capture that is open continues.
 
         Notes
         -----
-        Ctrl-C ends the wait. An event that was never recorded is complete. Waiting for an event
-        recorded in an open capture invalidates that capture.
+        Ctrl-C ends the wait. An event that was never recorded is complete.
 
         References
         ----------
@@ -257,7 +266,10 @@ class Event:
     def __exit__(self, *args: object) -> None: ...
     @property
     def is_done(self) -> bool:
-        """Whether the work that the event marks has completed."""
+        """Whether the work that the event marks has completed.
+
+        ValueError if the event was last recorded in a capture.
+        """
 
     @property
     def is_closed(self) -> bool:
@@ -357,18 +369,18 @@ class GreenContext:
 # --- memory ---------------------------------------------------------------------------------------
 
 class MemoryResource:
-    def allocate(
-        self, size: SupportsIndex, /, *, stream: StreamLike | None = None
-    ) -> _buffers.Buffer:
+    # As narrow as what a subclass of the user's has to take.
+    def allocate(self, size: int, /, *, stream: StreamLike) -> _buffers.Buffer:
         """Allocate memory.
 
         Parameters
         ----------
         size : int
             Size in bytes. An empty buffer has no address.
-        stream : Stream, optional
-            Stream that orders the allocation, and later the free. Required for device memory. Other
-            memory is usable at once; with a stream, its free waits for that stream's work.
+        stream : Stream
+            Stream that orders the allocation, and later the free. Only pinned and managed memory
+            without a pool can do without: it is usable at once; with a stream, its free waits for
+            that stream's work.
 
         Returns
         -------
@@ -704,6 +716,7 @@ class Buffer:
     def _advise(self, advice: int, location: int, /) -> None: ...
     def _prefetch(self, location: int, stream: StreamLike, /) -> None: ...
     def _range(self) -> tuple[int, int, tuple[int, ...], int]: ...
+    def _reach(self, device: int, what: str, who: str, /) -> None: ...
 
 @final
 class Pointer:
@@ -789,6 +802,36 @@ class Tensor:
         --------
         >>> cudago.empty(6, stream=stream).reshape(2, -1).shape
         (2, 3)
+        """
+
+    def transpose(self, *axes: Any) -> _tensor.Tensor:
+        """Return the tensor with its dimensions in another order, without a copy.
+
+        Parameters
+        ----------
+        *axes : int, or one sequence of int
+            For each dimension of the result the one that it is, counted from the end if it is
+            negative. By default the dimensions are reversed.
+
+        Returns
+        -------
+        Tensor
+            Over the same memory.
+
+        Raises
+        ------
+        ValueError
+            If `axes` does not have each dimension once.
+
+        See Also
+        --------
+        T : All dimensions in reverse order.
+        mT : The last two exchanged.
+
+        Examples
+        --------
+        >>> cudago.empty((2, 3, 4), stream=stream).transpose(2, 0, 1).shape
+        (4, 2, 3)
         """
 
     def __dlpack__(
@@ -888,6 +931,10 @@ class Tensor:
         """The tensor with its dimensions in reverse order."""
 
     @property
+    def mT(self) -> _tensor.Tensor:
+        """The tensor with its last two dimensions exchanged; ValueError if there are fewer."""
+
+    @property
     def buffer(self) -> _buffers.Buffer:
         """The tensor's bytes as a Buffer. BufferError if the tensor is not contiguous."""
 
@@ -901,7 +948,6 @@ class Tensor:
     def _span(self) -> tuple[_buffers.Buffer, int]: ...
     @property
     def _packing(self) -> tuple[int, bool]: ...
-    def _through_interface(self, readonly: bool, /) -> _tensor.Tensor: ...
     def _await_work(self) -> None: ...
     def _retyped(self, dtype: str, /) -> _tensor.Tensor: ...
     @property
@@ -1331,6 +1377,8 @@ class Graph:
     def _ordinal(self) -> int: ...
     @property
     def _body_id(self) -> int: ...
+    @property
+    def _captured_stream(self) -> _stream.Stream | None: ...
     _uses: _slot.Uses | None
     def _node(self, node: int, /) -> _graph_node.Node: ...
     def _node_of(self, row: tuple[int, int, str, str], /) -> _graph_node.Node: ...
@@ -1480,7 +1528,7 @@ class ExecNode:
     ) -> None: ...
     @overload
     def update(
-        self, /, dst: MemoryLike | _slot.Slot = ..., value: int | BufferLike | np.generic = ...
+        self, /, dst: MemoryLike | _slot.Slot = ..., value: complex | BufferLike | np.generic = ...
     ) -> None: ...
     @overload
     def update(
@@ -1921,6 +1969,9 @@ def _event_open(device: Device, handle: bytes, /) -> _event.Event: ...
 def _buffer_adopt(
     address: int, size: int, stream: StreamLike, owner: Any, /
 ) -> _buffers.Buffer: ...
+def _tensor_through(
+    owner: object, address: int, device: int, readonly: bool, dtype: str, shape: tuple[int, ...], /
+) -> _tensor.Tensor: ...
 def _buffer_attach(buffer: Buffer, object: object, /) -> None: ...
 def _set_allocated(told: Callable[[Any, Any], None] | None, /) -> None: ...
 def _all_buffers() -> tuple[Buffer, ...]: ...
@@ -2002,6 +2053,7 @@ def _compile(
 def _link(device: Device, target: str, options: str, /) -> tuple[Handle, str, str]: ...
 def _code_cache(what: str, config: str, /) -> str: ...
 def _code_from(kind: str, code: bytes, /) -> Handle: ...
+def _code_from_state(state: bytes, /) -> Handle: ...
 def _code_data(id: int, what: str, device: Device | None, /) -> bytes: ...
 def _code_variable(id: int, name: str, device: Device, /) -> _buffers.Buffer: ...
 def _kernel_new(owner: Any, code: int, name: str, device: Device, /) -> _kernel.Kernel: ...
@@ -2073,6 +2125,7 @@ def _capture(
     stream: Stream, mode: int, result: _T, captured: Callable[[_graph.Graph], object], /
 ) -> AbstractContextManager[_T, None]: ...
 def _capture_end(graph: Graph, discard: bool, /) -> None: ...
+def _captures_open() -> int: ...
 def _dtype(dtype: Any, /) -> tuple[str, int]: ...
 def _dlpack_stats() -> tuple[
     tuple[int, ...], list[tuple[str, tuple[int, ...]]], tuple[int, ...]

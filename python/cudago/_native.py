@@ -1,12 +1,30 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Python's half of a native class, in the class itself."""
+"""What classes and messages of the native module and of this package have in common."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 _T = TypeVar("_T")
+
+if TYPE_CHECKING:
+    from typing import final as final
+else:
+
+    def final(cls: type[_T]) -> type[_T]:
+        """Refuse subclasses: calls that make objects would make none of them."""
+
+        def refuse(subclass: type[_T], **kwargs: Any) -> None:
+            raise TypeError(
+                f"cudago.{cls.__name__} cannot be subclassed: cudago makes objects of the class "
+                "itself, so keep one in an attribute"
+            )
+
+        cls.__init_subclass__ = classmethod(refuse)
+        cls.__final__ = True  # as typing.final
+        return cls
 
 
 def into_native(cls: type[_T]) -> type[_T]:
@@ -21,3 +39,27 @@ def into_native(cls: type[_T]) -> type[_T]:
         if name not in ("__dict__", "__module__", "__slots__", "__weakref__"):
             setattr(native, name, member)
     return cast("type[_T]", native)
+
+
+def unnamed(cls: type[_T]) -> type[_T]:
+    """Have Python's errors name the methods of a base class alone, as ``memset()``.
+
+    Whoever calls such a method of a graph does not know the class that it comes from.
+    """
+    for member in vars(cls).values():
+        function = getattr(member, "__func__", member)
+        if isinstance(function, FunctionType):
+            function.__qualname__ = function.__name__
+    return cls
+
+
+def number_text(number: object) -> str:
+    """Return the text of a number, or of several, for a message.
+
+    Python writes no integers of thousands of digits, which are then called so, as by the native
+    module.
+    """
+    try:
+        return str(number)
+    except ValueError:
+        return "a number of thousands of digits"

@@ -94,6 +94,9 @@ def check(
     >>> len(found)
     1
     """
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"names of checks must be str, not {type(name)}")
     return _Checks(",".join(names) or "all", raises)
 
 

@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 from . import _core
 from ._driver import live_objects
 from ._graph.graph import Graph
+from ._stream.stream import stream_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from ._stream.stream import Stream
+    from .typing import StreamLike
 
 __all__ = ["hold", "no_leaks", "settle"]
+
+_LATE_ROUNDS = 10  # looks after the time is over, where each has released something
 
 
 def settle(timeout_s: float = 10.0) -> None:
@@ -33,7 +36,7 @@ def settle(timeout_s: float = 10.0) -> None:
     Parameters
     ----------
     timeout_s : float
-        Maximum time to wait, in seconds.
+        Maximum time to wait, in seconds; 0 looks without waiting.
 
     Raises
     ------
@@ -57,11 +60,13 @@ def settle(timeout_s: float = 10.0) -> None:
         return
     deadline = time.monotonic() + timeout_s
     before: object = None
+    late = 0
     # A released object may have held others, so repeat until nothing changes.
     while before != (now := live_objects()) or gc.collect():
         before = now
-        left_ms = int(1000 * (deadline - time.monotonic()))
-        if left_ms <= 0 or not _core._reaper_flush(left_ms):
+        left_ms = max(0, int(1000 * (deadline - time.monotonic())))  # 0 looks, and does not wait
+        late += not left_ms
+        if not _core._reaper_flush(left_ms) or late > _LATE_ROUNDS:
             raise TimeoutError(
                 f"after {timeout_s} s, releases still wait for device work: {before}"
             )
@@ -105,7 +110,7 @@ def no_leaks() -> Generator[None, None, None]:
 
 
 @contextmanager
-def hold(stream: Stream) -> Generator[threading.Event, None, None]:
+def hold(stream: StreamLike) -> Generator[threading.Event, None, None]:
     """Delay the work that is queued on a stream in a ``with`` block.
 
     Parameters
@@ -139,10 +144,11 @@ def hold(stream: Stream) -> Generator[threading.Event, None, None]:
         over.put(None)
         go_on.wait()
 
-    with Graph(stream.device) as graph:
+    on = stream_of(stream)
+    with Graph(on.device) as graph:
         graph.callback(wait, name="hold")
         with graph.instantiate() as step:
-            step.launch(stream)
+            step.launch(on)
     # Set too if a reset of the device drops the callback. Not weakref.finalize: at exit the main
     # thread may iterate over its registry while the callbacks' thread drops the callback.
     gone = weakref.ref(wait, lambda _: over.put(None))

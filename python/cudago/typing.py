@@ -9,17 +9,30 @@ not loaded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, SupportsFloat, SupportsIndex, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    SupportsFloat,
+    SupportsIndex,
+    TypeAlias,
+)
 
 from ._core import Descriptor
 from ._memory.buffer import Buffer, Pointer
 from ._stream.stream import Stream
 from ._tensor.tensor import Tensor
 
+if TYPE_CHECKING:
+    from dataclasses import Field
+
 __all__ = [
     "BufferLike",
     "CaptureMode",
     "CodeKind",
+    "DataclassInstance",
     "Dims",
     "DriverChoice",
     "DriverName",
@@ -53,7 +66,7 @@ SourceKind: TypeAlias = Literal["c++", "ptx", "nvvm"]
 CodeKind: TypeAlias = Literal["ptx", "cubin", "ltoir"]
 """What `Program.compile` makes."""
 
-Dims: TypeAlias = int | Sequence[int]
+Dims: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 """One size, or one for each dimension."""
 
 
@@ -112,6 +125,12 @@ class BufferLike(Protocol):
         ...
 
 
+class DataclassInstance(Protocol):
+    """An instance of a dataclass, which kernels take as a struct."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
 StreamLike: TypeAlias = Stream | SupportsCUDAStream
 """A stream of cudago or of another library."""
 
@@ -120,5 +139,7 @@ MemoryLike: TypeAlias = (
 )
 """What copies and graph nodes take."""
 
-KernelArgument: TypeAlias = MemoryLike | Descriptor | SupportsIndex | SupportsFloat | None
+KernelArgument: TypeAlias = (
+    MemoryLike | Descriptor | DataclassInstance | SupportsIndex | SupportsFloat | None
+)
 """What `cudago.launch` takes for a parameter."""

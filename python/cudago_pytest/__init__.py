@@ -17,6 +17,7 @@ if getattr(pytest, "version_tuple", (0,)) >= (8,):
     from .hooks import pytest_addoption as pytest_addoption
     from .hooks import pytest_cmdline_main as pytest_cmdline_main
     from .hooks import pytest_configure as pytest_configure
+    from .hooks import pytest_fixture_setup as pytest_fixture_setup
     from .hooks import pytest_load_initial_conftests as pytest_load_initial_conftests
     from .hooks import pytest_report_header as pytest_report_header
     from .hooks import pytest_runtest_call as pytest_runtest_call

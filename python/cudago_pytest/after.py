@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+import weakref
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from . import settings
+from . import captures, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 FIXTURES = frozenset({"cu_device", "cu_stream", "cu_no_leaks"})
 failed = pytest.StashKey[bool]()
+_streams = pytest.StashKey[list[str]]()  # of captures that were open after the test itself
+_told = pytest.StashKey[bool]()  # its failure says that it left captures open
 
 
 def ours(item: pytest.Item) -> bool:
@@ -28,38 +31,93 @@ def ours(item: pytest.Item) -> bool:
 
 
 def mended(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a phase of a test; then wait for its work, and mend the devices that this broke."""
+    """Run a test; then wait for its work, and mend the devices that this broke."""
     __tracebackhide__ = True
+    before = [weakref.ref(graph) for graph in captures.graphs()]
     try:
         result = yield
     except BaseException as e:
         item.stash[failed] = not isinstance(e, pytest.skip.Exception)
-        if (found := _wait(item)) is not None and type(found) is not type(e):
-            e.add_note(f"after the test: {type(found).__name__}: {found}")
-        elif found is not None:
-            for note in getattr(found, "__notes__", ()):
-                e.add_note(note)
+        if began := [g for g in _captures_left(item) if not any(ref() is g for ref in before)]:
+            item.stash[_told] = True
+            e.add_note(f"after the test: {captures.told(captures.names(began))}")
+        _note(e, _wait(item))
         raise
+    item.stash[_streams] = captures.names(_captures_left(item))  # which fixtures may close
     if (found := _wait(item)) is not None:
-        item.stash[failed] = True
-        text = f"work of the test failed: {type(found).__name__}: {found}"
-        pytest.fail("\n".join([text, *getattr(found, "__notes__", ())]), pytrace=False)
+        _fail(item, found)
     return result
 
 
-def _wait(item: pytest.Item) -> cudago.CUDAError | None:
+def ended(item: pytest.Item) -> Generator[None, object, object]:
+    """Run the teardown of a test; then do the same, and end captures that are open still."""
+    __tracebackhide__ = True
+    try:
+        result = yield
+    except BaseException as e:
+        if text := _end_captures(item):
+            e.add_note(f"after the test: {text}")
+        _note(e, _wait(item))
+        item.stash[failed] = not isinstance(e, pytest.skip.Exception)
+        raise
+    text = _end_captures(item)
+    if (found := _wait(item)) is not None:
+        _fail(item, found, text)
+    if text:
+        item.stash[failed] = True
+        pytest.fail(text, pytrace=False)
+    return result
+
+
+def _note(e: BaseException, found: cudago.CUDAError | ValueError | None) -> None:
+    """Add to the failure of a test what its work has brought."""
+    if found is None:
+        return
+    if type(found) is not type(e):
+        e.add_note(f"after the test: {type(found).__name__}: {found}")
+        return
+    for note in getattr(found, "__notes__", ()):
+        e.add_note(note)
+
+
+def _fail(item: pytest.Item, found: cudago.CUDAError | ValueError, *more: str) -> NoReturn:
+    __tracebackhide__ = True
+    item.stash[failed] = True
+    text = f"work of the test failed: {type(found).__name__}: {found}"
+    lines = [text, *getattr(found, "__notes__", ()), *filter(None, more)]
+    pytest.fail("\n".join(lines), pytrace=False)
+
+
+def _captures_left(item: pytest.Item) -> list[cudago.Graph]:
+    return captures.left(item.session) if ours(item) else []
+
+
+def _end_captures(item: pytest.Item) -> str:
+    """End the captures that nothing else of a test can end; say which, unless that is known."""
+    if not (left := _captures_left(item)):
+        return ""
+    streams = item.stash.get(_streams, [])
+    text = captures.told(streams if len(streams) == len(left) else captures.names(left))
+    if hindered := captures.end(item.session, left):
+        return f"{text}: {hindered}"
+    return "" if item.stash.get(_told, False) else text
+
+
+def _wait(item: pytest.Item) -> cudago.CUDAError | ValueError | None:
     """Wait for all devices in use, reset those that are broken, and return what went wrong."""
     cu = sys.modules.get("cudago")
     if cu is None or not hasattr(cu, "CUDAError") or not cu._core._is_open() or not ours(item):
         return None
-    first: cudago.CUDAError | None = None
+    if captures.are_open():
+        return None  # of a fixture, mostly: the wait after the teardown finds the same
+    first: cudago.CUDAError | ValueError | None = None
     for device in sys.modules["cudago._ordinal"].devices_in_use():
         try:
             device.sync()
         except cu.DeviceFaultError as e:
             first = first or e.with_traceback(None)
             first.add_note(_reset(device))
-        except cu.CUDAError as e:
+        except (cu.CUDAError, ValueError) as e:  # ValueError: another library's capture is open
             first = first or e.with_traceback(None)
     return first
 

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import gc
-from typing import TYPE_CHECKING
+import weakref
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -37,33 +37,54 @@ def cu_stream(cu_device: cudago.Device) -> Iterator[cudago.Stream]:
 
 @pytest.fixture
 def cu_no_leaks(request: pytest.FixtureRequest, cu_device: cudago.Device) -> Iterator[None]:
-    """Fail a test that leaves more objects of cudago open than it found, and name them."""
+    """Fail a test that leaves objects of cudago open that were not open before, and name them."""
     before, objects = _open()
-    known = {id for texts in objects.values() for id in texts}
+    earlier = set(request.node.funcargs)
+    # By weak references: what ends in the test may leave its address to another.
+    known = {id(o): weakref.ref(o) for o in objects}
+    del objects
     yield
     if request.node.stash.get(after.failed, False):
         return  # its traceback still has them
+    for name in request.node.funcargs.keys() - earlier:
+        del request.node.funcargs[name]  # of a fixture that is over: pytest lets go of it later
     now, objects = _open()
+    new = dict[str, list[str]]()
+    for found in objects:
+        if id(found) not in known or known[id(found)]() is not found:
+            new.setdefault(type(found).__name__, []).append(repr(found))
     leaks = []
-    for kind, count in sorted(now.items()):
-        if count > before.get(kind, 0):
-            new = [text for id, text in objects.get(kind, {}).items() if id not in known]
-            which = f" ({', '.join(new[:_SHOWN])})" if new else ""
-            leaks.append(f"{kind}: {before.get(kind, 0)} before, {count} after{which}")
+    for kind in sorted({*now, *new}):
+        count, was = now.get(kind, 0), before.get(kind, 0)
+        texts = new.get(kind, [])
+        which = f" ({', '.join(texts[:_SHOWN])})" if texts else ""
+        if count > was:
+            leaks.append(f"{kind}: {was} before, {count} after{which}")
+        elif texts:
+            leaks.append(f"{kind}: {len(texts)} new{which}")
     if leaks:
         pytest.fail("the test leaves objects open: " + "; ".join(leaks), pytrace=False)
 
 
-def _open() -> tuple[dict[str, int], dict[str, dict[int, str]]]:
-    """Return what is open once all that nobody uses has gone: counts, and objects, by kind."""
+def _open() -> tuple[dict[str, int], list[Any]]:
+    """Return what is open once all that nobody uses has gone: counts by kind, and objects."""
     import cudago
+    import cudago.debug
     import cudago.testing
 
     cudago.testing.settle()
-    objects: dict[str, dict[int, str]] = {}
-    # The collector does not know buffers, of which there is a list.
-    for found in (*cudago._core._all_buffers(), *gc.get_objects()):
-        kind = type(found)
-        if kind.__module__.partition(".")[0] == "cudago" and hasattr(kind, "is_closed"):
-            objects.setdefault(kind.__name__, {})[id(found)] = repr(found)
-    return cudago.live_objects(), objects
+    own = {id(o) for o in cudago.debug._own()}
+    # The collector knows neither buffers, of which there is a list, nor tensors.
+    found = (*cudago._core._all_buffers(), *cudago._core._objects_of(_kinds(), cudago.Tensor))
+    objects = {id(o): o for o in found if id(o) not in own and not o.is_closed}
+    return cudago.live_objects(), list(objects.values())
+
+
+def _kinds() -> tuple[type, ...]:
+    """Return the classes of what somebody has to close, or to let go."""
+    import cudago
+
+    public = [getattr(cudago, name) for name in cudago.__all__]
+    kinds = [cls for cls in public if isinstance(cls, type) and hasattr(cls, "is_closed")]
+    # Code is counted: cudago keeps some of its own for the rest of the process.
+    return tuple(cls for cls in kinds if cls is not cudago.ObjectCode)

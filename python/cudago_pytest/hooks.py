@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import after, settings
+from . import after, captures, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -55,10 +55,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker where it is ours."""
+    """Register the marker."""
     settings.apply(config, config.option)  # in case that a conftest.py loads the plugin
-    if settings.active(config):
-        config.addinivalue_line("markers", "gpu: needs NVIDIA's driver; skipped on any other")
+    config.addinivalue_line(
+        "markers", "gpu: a test of cudago's plugin needs NVIDIA's driver; skipped on any other"
+    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -73,9 +74,23 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a GPU where there is none."""
+    """Skip what needs a GPU where there is none, and leave to others what is open before."""
+    captures.keep(item.session, captures.left(item.session))
     if item.get_closest_marker("gpu") and after.ours(item):
         settings.need_gpu(item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Leave to a fixture the capture that it holds open for several tests."""
+    if fixturedef.scope == "function":
+        return (yield)
+    before = captures.graphs()
+    result = yield
+    captures.keep(request.session, [g for g in captures.graphs() if g not in before])
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,7 +104,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """Do the same for its fixtures."""
     __tracebackhide__ = True
-    return (yield from after.mended(item))
+    return (yield from after.ended(item))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

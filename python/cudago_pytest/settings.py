@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
 _DRIVER, _SIM = "CUDAGO_DRIVER", "CUDAGO_SIM"
+_SEEDS = 1 << 64
 _before = pytest.StashKey[dict[str, str | None]]()
 
 
@@ -48,6 +49,8 @@ def apply(config: pytest.Config, options: argparse.Namespace) -> None:
     if driver == "both":
         return
     config.stash[_before] = {name: os.environ.get(name) for name in (_DRIVER, _SIM)}
+    if seed is not None and not 0 <= seed < _SEEDS:
+        raise pytest.UsageError(f"--cudago-seed must be 0 to 2**64 - 1, got {seed}")
     if check:
         chosen = driver or os.environ.get(_DRIVER)
         if chosen == "nvidia":

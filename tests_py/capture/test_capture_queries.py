@@ -84,3 +84,32 @@ def test_whatever_is_read_while_a_capture_is_open(where, objects, device):
     assert said.keys() == before.keys()
     assert [node.kind for node in graph.nodes] == ["memset"]
     assert len(before) > 60
+
+
+def test_what_an_event_of_a_capture_is_asked_for(stream, device):
+    """Each is a ValueError, as documented, and the capture goes on; so it is after the capture."""
+    with (
+        device.create_event(timing_enabled=True) as start,
+        device.create_event(timing_enabled=True) as end,
+        device.allocate(4, stream=stream) as buffer,
+    ):
+        asked = (end.sync, lambda: end.is_done, lambda: end.elapsed_ms(start), lambda: end - start)
+        with stream.capture() as graph:
+            stream.record(start)
+            buffer.fill(1, stream=stream)
+            stream.record(end)
+            for ask in asked:
+                with pytest.raises(ValueError, match="the event was recorded in a capture"):
+                    ask()
+            for wait in (stream.sync, device.sync):
+                with pytest.raises(ValueError, match="cannot be waited for"):
+                    wait()
+            buffer.fill(2, stream=stream)
+        assert [node.kind for node in graph.nodes] == ["memset", "memset"]
+        for ask in asked:
+            with pytest.raises(ValueError, match="the event was recorded in a capture"):
+                ask()
+        stream.record(start)
+        stream.record(end)
+        end.sync()
+        assert end.is_done and end - start >= 0

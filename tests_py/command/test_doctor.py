@@ -40,7 +40,7 @@ class Made:
         self.info = copy.deepcopy(HEALTHY)
         self.environment: dict[str, str] = {}
         self.closed: set[str] = set()
-        self.loader = ""
+        self.loader = self.cache = ""
         for name in ("nvidia0", "nvidiactl", "nvidia-uvm"):
             self.write(f"dev/{name}")
 
@@ -66,6 +66,7 @@ class Made:
             packages=[self.root / "site-packages"],
             loader=self.loader,
             opens=lambda path: path.name not in self.closed,
+            cache=self.cache,
         )
         return [f"{f.what} | {f.advice}" for f in examine(machine)]
 
@@ -218,6 +219,28 @@ def test_a_wrong_setting_of_the_cache(name, value, script):
     run = script.run([*COMMAND[:-1], "info"], CUDAGO_DRIVER="sim", **{name: value})
     assert (run.returncode, run.stderr) == (0, "")
     assert f"nvrtc     none: {name} must be" in run.stdout
+
+
+def test_a_cache_that_cannot_be_written_to(made, script):
+    made.cache = "the compile cache cannot write to /x: Read-only file system"
+    (found,) = made.findings()
+    assert found.startswith(made.cache) and "CUDAGO_CACHE=memory" in found
+    run = script.run(COMMAND, CUDAGO_DRIVER="sim", CUDAGO_CACHE_DIR="/proc/x/y")
+    assert (run.returncode, run.stderr) == (1, "")
+    assert "problem: the compile cache cannot write to /proc/x" in run.stdout
+    run = script.run(
+        COMMAND, CUDAGO_DRIVER="sim", CUDAGO_CACHE_DIR="/proc/x", CUDAGO_CACHE="memory"
+    )
+    assert "compile cache" not in run.stdout
+
+
+def test_a_cache_that_others_can_write_to(script):
+    folder = script.directory / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    run = script.run(COMMAND, CUDAGO_DRIVER="sim", CUDAGO_CACHE_DIR=str(folder))
+    assert (run.returncode, run.stderr) == (1, "")
+    assert f"problem: the compile cache does not use {folder}: others can write" in run.stdout
 
 
 def test_a_wrong_setting(script):

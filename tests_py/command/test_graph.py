@@ -67,9 +67,9 @@ def test_a_graph(script, driver, device, stream):
 def test_no_graph(script, driver):
     (script.directory / "file").write_text("what?")
     done = script.run(COMMAND)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == "file is not a graph file: it does not begin like one\n"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "file is not a graph file: it does not begin like one\n"
     (script.directory / "file").unlink()
     done = script.run(COMMAND)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout == "file cannot be read: No such file or directory\n"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "file cannot be read: No such file or directory\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -44,11 +45,14 @@ def test_something_is_documented():
 
 @pytest.mark.parametrize("spelled", documented())
 def test_documented_spelling_checks(spelled, script):
-    (script.directory / "script.py").write_text(DEFECT)
+    (script.directory / "package").mkdir()
+    for file in ("script.py", "package/train.py"):
+        (script.directory / file).write_text(DEFECT)
     words = shlex.split(spelled)
     run = script.run([*MODULE, *words[words.index("run") :]], CUDAGO_DRIVER="sim", CUDAGO_SIM="")
     assert run.returncode == 1, run.stderr
-    assert run.stdout.startswith("['script.py'")
+    file = str(script.directory / "package/train.py") if "-m" in words[3:] else "script.py"
+    assert run.stdout.startswith(f"['{file}'")
     assert FOUND in run.stderr
 
 
@@ -102,6 +106,94 @@ def test_run(script, driver, tmp_path):
     run = script.run(command, CUDAGO_SIM="")
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == f"__main__ ['--epochs', '3'] 42 {driver} \n"
+
+
+@pytest.fixture
+def package(script):
+    """A package with relative imports, in the folder where the command runs."""
+    folder = script.directory / "pack"
+    (folder / "inner").mkdir(parents=True)
+    for name in ("", "inner/"):
+        (folder / f"{name}__init__.py").write_text("")
+    (folder / "part.py").write_text("value = 42\n")
+    (folder / "defect.py").write_text(DEFECT)
+    said = "import sys\nfrom .part import value\nprint(value, __name__, __package__, sys.argv)\n"
+    (folder / "tool.py").write_text(said)
+    (folder / "__main__.py").write_text(said)
+    (folder / "exits.py").write_text("import sys; sys.exit(7)")
+    (folder / "needs.py").write_text("import nowhere_at_all")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "given"),
+    [
+        ("--driver sim -m pack.tool a --b", "tool.py", ["a", "--b"]),
+        ("-m pack --driver sim -m x", "__main__.py", ["-m", "x"]),
+        ("--check -m pack.tool --driver sim -- --check", "tool.py", ["--check"]),
+        ("--driver sim --last-calls -m pack.tool -- -m x", "tool.py", ["-m", "x"]),
+    ],
+)
+def test_modules_run_as_by_python(package, line, file, given, script):
+    run = script.run([*MODULE, "run", *line.split()], CUDAGO_DRIVER="", CUDAGO_SIM="")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == f"42 __main__ pack {[str(package / file), *given]}\n"
+
+
+def test_modules_are_checked_and_exit(package, script):
+    command = [*MODULE, "run", "--driver", "sim", "--check", "-m"]
+    run = script.run([*command, "pack.defect"], CUDAGO_SIM="")
+    assert (run.returncode, run.stderr.startswith(FOUND)) == (1, True)
+    assert script.run([*command, "pack.exits"], CUDAGO_SIM="").returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nowhere", "no module named 'nowhere' that can be run"),
+        ("pack.nowhere", "no module named 'pack.nowhere' that can be run"),
+        ("nowhere.else", "no module named 'nowhere.else' that can be run"),
+        ("pack.inner", "no module named 'pack.inner' that can be run"),
+        ("pack.part.x", "no module named 'pack.part.x' that can be run"),
+        ("..", "no module named '..' that can be run"),
+        ("", "the following arguments are required: script"),
+        (None, "argument -m: expected one argument"),
+    ],
+)
+def test_modules_that_are_not_there(package, name, said, script):
+    run = script.run([*MODULE, "run", "-m", *([name] if name is not None else [])])
+    assert (run.returncode, run.stdout) == (2, "")
+    assert said in run.stderr.splitlines()[-1]
+
+
+RAISES = "def f():\n    raise KeyError('own')\nf()\n"
+
+
+@pytest.mark.parametrize("how", [["main.py"], ["-m", "main"], ["--last-calls", "main.py"]])
+@pytest.mark.parametrize("text", [RAISES, "x = = 1\n", "import nowhere_at_all\n"])
+def test_a_traceback_begins_with_the_script(how, text, script):
+    (script.directory / "main.py").write_text(text)
+    run = script.run([*MODULE, "run", "--driver", "sim", *how])
+    told = run.stderr.splitlines()
+    assert run.returncode == 1
+    frames = [line for line in told if line.startswith("  File ")]
+    assert [Path(line.split('"')[1]).name for line in frames] == ["main.py"] * len(frames)
+    assert len(frames) == (2 if text is RAISES else 1)
+    assert (told[0] == "Traceback (most recent call last):") == ("= =" not in text)
+
+
+def test_a_traceback_of_a_module_that_lacks_another(package, script):
+    run = script.run([*MODULE, "run", "-m", "pack.needs"])
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'nowhere_at_all'"
+    assert "runpy" not in run.stderr
+
+
+def test_an_interrupt_ends_the_script(script):
+    (script.directory / "main.py").write_text("raise KeyboardInterrupt")
+    run = script.run([*MODULE, "run", "main.py"])
+    assert run.returncode == -signal.SIGINT
+    assert "runpy" not in run.stderr
 
 
 def test_checks_are_added_to_settings(script, tmp_path):

@@ -81,7 +81,7 @@ def test_a_graph_and_its_executable(graph, a):
     shown = card(graph)
     assert shown.rows["nodes"] == "3: 2 memset, 1 host"
     assert shown.rows["edges"] == "2"
-    assert shown.rows["keeps"] == "3 operands, with 80 bytes of memory"
+    assert shown.rows["keeps"] == "3 operands, with 64 bytes of memory"  # an allocation, once
     # Of an svg element that is not in an image, JupyterLab shows untrusted words and no boxes.
     assert "<svg" not in graph._repr_html_()
     assert shown.tags.count("svg") == 1 and shown.tags.count("rect") == 3
@@ -94,6 +94,19 @@ def test_a_graph_and_its_executable(graph, a):
     graph.close()
     assert card(step).rows == card(graph).rows == {"state": "closed"}
     assert graph._repr_svg_() is None
+
+
+def test_memory_that_a_graph_keeps_is_counted_once(graph, device, stream):
+    array = np.zeros(4096, "u1")
+    with (
+        device.allocate(4096, stream=stream) as whole,
+        device.allocate(100, stream=stream) as other,
+    ):
+        for part in (whole, whole[:100], whole[50:200], other, other):
+            graph.memset(part, 0)
+        graph.memcpy(other, array[:100]).memcpy(other, array[50:150])  # of another owner: ranges
+        for shown in (graph, graph.instantiate()):
+            assert card(shown).rows["keeps"] == "9 operands, with 4.244 KiB (4,346 bytes) of memory"
 
 
 def test_a_large_graph_is_folded(graph, a):

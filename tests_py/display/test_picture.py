@@ -169,6 +169,30 @@ def test_any_name_can_be_drawn(graph, a):
     assert texts[:2] == ['<&> "quoted" \\n\ufffd', "second line"]
 
 
+def test_no_name_ends_a_line_or_reaches_a_terminal(graph, a):
+    graph.memset(a, 0, name="a\x1b[31m\x85b\u2028\0c\nd")
+    shown = ["a\ufffd[31m\ufffdb\ufffd\ufffdc", "d"]
+    assert "\\n".join(shown) in graph.to_dot()
+    assert str(graph).split("\n")[1].startswith(" ".join(shown))
+    (texts,) = Picture(graph.to_svg()).texts
+    assert texts[:2] == shown
+
+
+def nested(graph, depth):
+    """Return the innermost of graphs inside graphs."""
+    inner = graph
+    for level in range(depth):
+        inner = inner.if_then(graph.condition(), name=f"level {level}").body
+    return inner
+
+
+def test_what_is_nested_too_deep_is_counted(graph, a):
+    nested(graph, 400).memset(a, 0, name="deep")
+    (texts,) = [t for t in Picture(graph.to_svg()).texts if "level 63" in t]
+    assert texts[-1] == "337 nodes inside, not shown"
+    assert str(graph).endswith(", 337 nodes inside, not shown")
+
+
 def titles(picture: str) -> dict[str, str]:
     """Return the titles of the boxes, by the first lines in them."""
     groups = ElementTree.fromstring(picture).iter(f"{SVG}g")

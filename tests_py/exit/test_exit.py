@@ -390,3 +390,42 @@ def test_a_late_use_says_that_the_interpreter_is_ending(script, driver):
     """
     run = script(START + script.dedent(body))
     assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
+
+
+def test_closing_and_showing_what_is_left_is_no_mistake(script, driver):
+    """As finalizers do, and the ends of with blocks of generators that nobody has finished."""
+    source = """
+    import sys, cudago as cu
+
+    class Late:
+        def __init__(self):
+            d = cu.Device()
+            s = d.create_stream()
+            x = cu.ones(4, stream=s)
+            graph = cu.Graph()
+            graph.memset(x, 0)
+            array = cu.OpaqueArray((4, 4), "f4", stream=s)
+            pool = cu.DeviceMemoryResource(d, pool=cu.PoolOptions())
+            self.shown = [d]
+            self.open = [x, x.buffer, graph, graph.instantiate(), d.create_event(), array, pool]
+            self.open += [cu.Texture(x), s]
+
+        def __del__(self, print=print):
+            for thing in self.shown + self.open:
+                assert "<" in repr(thing)
+            for thing in self.open:
+                with thing:
+                    pass
+                thing.close()
+            print("closed", flush=True)
+
+    def generator():
+        with cu.Device().create_stream() as s:
+            yield s
+
+    unfinished = generator()
+    next(unfinished)
+    sys.modules["late"], sys.modules["unfinished"] = Late(), unfinished
+    """
+    ended = script(script.dedent(source))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "closed\n", "")

@@ -80,6 +80,23 @@ def record(step):
     return id(made), made[2:]
 
 
+def test_an_argument_that_is_given_twice_is_refused(step, code):
+    node, other = step.nodes[0], cu.LaunchConfig(grid=1, block=1)
+    for args, named, match in (
+        (({1: 3},), {"value": 4}, "parameter 1 of kernel fill is given twice: .* as 'value'"),
+        ((CONFIG,), {"config": other}, "got config twice"),
+        ((CONFIG, other), {}, "kernel must be a Kernel"),
+        (({1: 3}, {2: 4}), {}, "got arguments by position twice"),
+        ((code["fill"],), {"kernel": code["fill"]}, "got kernel twice"),
+        ((code["fill"], code["fill"]), {}, "got kernel twice"),
+    ):
+        with pytest.raises(TypeError, match=match):
+            node.update(*args, **named)
+        assert node.params.args[1:] == (0, N) and node.params.config == CONFIG
+    node.update(other, {1: 3}, n=4)
+    assert node.params.args[1:] == (3, 4) and node.params.config == other
+
+
 def test_the_record_stays_where_nobody_has_it(step, buffers):
     node = step.nodes[0]
     node.update(value=1)  # the names are asked for

@@ -121,3 +121,71 @@ def test_copies_of_rows(lines, rows):
 
     assert lines(make, 2, 2) == []
     assert len(lines(make, 2, 4)) == 1
+
+
+def test_what_each_graph_allocates_itself(lines, stream):
+    def make(graph, value):
+        memory = graph.allocate(16, name="al")
+        graph.memset(memory.buffer[4:], value, name="fill")
+        memory.free(memory.buffer, name="free")
+
+    assert lines(make, 1, 1) == []
+    assert lines(make, 1, 2) == ["~ 'fill': value 1 → 2"]
+
+
+def test_which_allocation_is_used(lines):
+    def make(graph, which):
+        memory = [graph.allocate(16, name=f"al{i}") for i in range(2)]
+        graph.memset(memory[which].buffer, 1, name="fill")
+        memory[1].free(memory[which].buffer, name="free")
+
+    assert lines(make, 0, 0) == []
+    fill, free = lines(make, 0, 1)
+    assert fill.startswith("~ 'fill': dst <cudago.Buffer")
+    assert free == "~ 'free': buffer \"memory of 'al0'\" → \"memory of 'al1'\""
+
+
+def test_methods(lines):
+    class Counter:
+        def count(self):
+            pass
+
+    one, other = Counter(), Counter()
+    found = lines(lambda g, counter: g.callback(counter.count, name="c"), one, one)
+    assert found == []
+    assert len(lines(lambda g, counter: g.callback(counter.count, name="c"), one, other)) == 1
+    calls = []
+    assert lines(lambda g, _: g.callback(calls.clear, name="c"), 0, 0) == []
+
+
+KERNEL = 'extern "C" __global__ void k(int* x) { *x = %d; }'
+
+
+def test_kernels_of_equal_code(lines, a):
+    def make(graph, value):
+        kernel = cu.Program(KERNEL % value).compile()["k"]
+        graph.launch(ONE, kernel, a, name="k")
+
+    assert lines(make, 1, 1) == []
+    assert lines(make, 1, 2) == [
+        "~ 'k': kernel <cudago.Kernel k(u64)> → another <cudago.Kernel k(u64)>"
+    ]
+
+
+def test_kernels_of_a_saved_graph(device, a, tmp_path):
+    with cu.Graph(device) as graph:
+        graph.launch(ONE, cu.Program(KERNEL % 1).compile()["k"], cu.slot("x", a), name="k")
+        graph.save(tmp_path / "graph")
+        with cu.Graph.load(tmp_path / "graph", device=device, bind={"x": a}) as loaded:
+            assert not graph.diff(loaded)
+
+
+def test_graphs_nested_deeper_than_calls(device, a):
+    with cu.Graph(device) as one, cu.Graph(device) as other:
+        for graph in (one, other):
+            inner = graph
+            for _ in range(400):
+                inner = inner.if_then(graph.condition(default=1), name="if").body
+            inner.memset(a, 1 + (graph is other), name="fill")
+        (line,) = one.diff(other).lines
+        assert line == f"~ '{'if/' * 400}fill': value 1 → 2"

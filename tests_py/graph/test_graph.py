@@ -236,13 +236,6 @@ def test_a_node_waits_for_any_number_of_nodes(graph):
         stream.sync()
 
 
-def test_a_graph_cannot_be_subclassed():
-    with pytest.raises(TypeError, match=r"cudago\.Graph cannot be subclassed"):
-
-        class Mine(cu.Graph):
-            pass
-
-
 def test_a_body_can_be_called(graph, stream, a):
     node = graph.if_then(graph.condition(default=1))
     assert node.body() == node.body

@@ -108,6 +108,18 @@ def test_a_buffer_outlives_its_graph(device, stream):
     # It is freed only when the last buffer dies.
 
 
+def test_memory_is_freed_once_a_launch(device, stream):
+    graph = cu.Graph(device)
+    buffer, _ = allocating(graph)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        buffer.free(stream=stream)
+        with pytest.raises(cu.CUDAError, match=r"the memory at 0x\w+ is not allocated now"):
+            buffer.free(stream=stream)
+        step.launch(stream)
+        buffer.free(stream=stream)
+
+
 def test_memory_that_nobody_frees_is_reclaimed(device, stream):
     for _ in range(100):  # the simulated device has room for 32 of them
         graph = cu.Graph(device)

@@ -70,3 +70,37 @@ def test_what_cannot_be_iterated_over(device, stream, graph):
             use()
     with stream.capture() as captured, pytest.raises(ValueError, match="still being captured"):
         iter(captured)
+
+
+def test_executables(device, stream, graph):
+    late, early = graph.join(name="late"), graph.callback(print, name="early")
+    graph.add_edge(early, late)
+    body = early.if_then(graph.condition(), name="if").body
+    body.memset(device.allocate(4, stream=stream), 0, name="fill")
+    with cu.Graph(device) as another:
+        another.join(name="late")
+        other = another.instantiate()
+    with graph.instantiate() as step, other:
+        names = [n.name for n in step]
+        assert names.index("early") < names.index("late")
+        assert set(step) == set(step.nodes)
+        assert all(node in step and node.name in step for node in step)
+        assert "if/fill" in step
+        for stranger in ("fill", "none", None, 5, late, other["late"]):
+            assert stranger not in step
+        node = step["late"]
+    for use in (lambda: iter(step), lambda: "late" in step, lambda: node in step):
+        with pytest.raises(cu.ClosedError):
+            use()
+
+
+def test_nodes_of_executables_are_equal(graph):
+    for name in ("one", "two"):
+        graph.join(name=name)
+    with graph.instantiate() as step, graph.instantiate() as other:
+        one, two = step.nodes
+        assert one == step["one"]
+        assert hash(one) == hash(step["one"])
+        assert step.nodes.index(two) == 1
+        assert {one: 1}[step["one"]] == 1
+        assert one not in (two, other["one"], graph["one"], None)

@@ -37,6 +37,50 @@ def test_an_address_in_a_struct_is_refused(graph, code, stream, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("before", range(9))
+def test_an_address_in_a_packed_struct_is_refused(before, graph, stream, tmp_path):
+    source = f"""
+    #pragma pack(push, 1)
+    struct Packed {{ char before[{before + 1}]; float* p; char after[3]; }};
+    #pragma pack(pop)
+    extern "C" __global__ void put(Packed s, float* y) {{ s.p[threadIdx.x] = *y; }}
+    """
+    put = cu.Program(source).compile()["put"]
+    x = cu.zeros(N, "f4", stream=stream)
+    for inside in (x.handle, x.handle + 4 * N - 1):
+        packed = b"\xff" * (before + 1) + struct.pack("<Q", inside) + b"\xff" * 3
+        node = graph.launch(cu.LaunchConfig(1, 1), put, packed, x, name="put")
+        match = rf"parameter 0 of node 'put' has an address in it, at byte {before + 1}"
+        with pytest.raises(ValueError, match=match):
+            graph.save(tmp_path / "graph")
+        graph.remove(node)
+    past = b"\xff" * (before + 1) + struct.pack("<Q", x.buffer.handle + x.buffer.size) + bytes(3)
+    graph.launch(cu.LaunchConfig(1, 1), put, past, x, name="put")
+    graph.save(tmp_path / "graph")
+
+
+def test_small_numbers_in_structs_are_no_addresses(graph, stream, code, tmp_path):
+    x = cu.zeros(N, "f4", stream=stream)
+    random = np.random.default_rng(1)
+    for i in range(200):
+        two = random.integers(-(2**16), 2**16, 4).astype("i4").tobytes()
+        graph.launch(
+            cu.LaunchConfig(1, 1), code["values"], 1, 1, 1, 1, 1, two, None, x, name=f"{i}"
+        )
+    graph.save(tmp_path / "graph")
+
+
+def test_an_operand_is_bound_by_one_name(graph, code, stream, tmp_path):
+    x, y = (cu.zeros(N, "f4", stream=stream) for _ in range(2))
+    graph.launch(CONFIG, code["axpy"], cu.slot("factor", 2.0), x, y, name="k")
+    graph.save(tmp_path / "graph")
+    for names in (("k.a", "k.0"), ("factor", "k.0"), ("k.a", "factor")):
+        with pytest.raises(TypeError, match=rf"'{names[0]}' and '{names[1]}' are the same operand"):
+            cu.Graph.load(tmp_path / "graph", bind=dict.fromkeys(names, 1.0))
+    with cu.Graph.load(tmp_path / "graph", bind={"k.a": 1.0, "k.x": y, "k.2": x}) as loaded:
+        assert loaded["k"].params.args[0] == 1.0
+
+
 def test_slots_stay_slots(graph, again, code, stream):
     x, y = (cu.zeros(N, "f4", stream=stream) for _ in range(2))
     out = np.zeros(N, "f4")

@@ -254,3 +254,10 @@ def test_calls_that_fail_leave_nothing_behind(script, driver):
         CUDAGO_SIM="faults=0",
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_names_stay_in_their_lines_of_the_table(graph, a, stream):
+    graph.memset(a, 0, name="a\n\x1b[31mb").memset(a, 1, name="long enough to align")
+    lines = str(graph.instantiate().profile(stream)).split("\n")
+    assert len(lines) == 3 and all(line.isprintable() for line in lines)
+    assert lines[1].index("memset") == lines[2].index("memset")

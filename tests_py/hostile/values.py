@@ -120,6 +120,7 @@ VALUES: dict[str, list[Value]] = {
     "dtype": plain("int32", np.dtype("i4")),
     "shape": plain((8, 8), [8, 8]),
     "reshape.shape": plain(4, (4, 16)),
+    "transpose.axes": plain((1, 0), [0, -1]),
     "strides": plain((8, 1)),
     "max_version": plain((1, 0)),
     "dl_device": plain((1, 0)),

@@ -213,7 +213,7 @@ def test_a_tensor_is_copied_from_and_to_it(device, stream):
             assert not stream.is_done
         assert ours.numpy(stream=stream).tolist() == [[9] * 3] * 2
     t.copy_from(Alone(ours, readonly=True), stream=stream)
-    with pytest.raises(ValueError, match="dst is read-only"):
+    with pytest.raises(BufferError, match="dst is read-only"):
         t.copy_to(Alone(ours, readonly=True), stream=stream)
     with pytest.raises(ValueError, match="src has shape"):
         t.copy_from(Alone(ours, shape=(6,)), stream=stream)

@@ -105,6 +105,18 @@ def test_read_only_both_ways():
 
 
 @pytest.mark.skipif(not VERSIONED, reason="NumPy before 2.1 has neither copy= nor device=")
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_empty_tensors(shape, pinned):
+    array = np.zeros(shape, "i4")
+    alone = cu.PinnedMemoryResource().allocate(0)
+    for t in (cu.from_dlpack(array), pinned.reshape(-1)[:0], alone.view("i4", shape)):
+        for copy in (True, False) if VERSIONED else ():
+            got = np.from_dlpack(t, copy=copy)
+            assert (got.size, got.dtype) == (0, array.dtype)
+        assert np.from_dlpack(t).shape == t.shape
+        assert bytes(memoryview(t)) == b""
+
+
 def test_copy_and_device(pinned):
     copy = np.from_dlpack(pinned, copy=True)
     copy[:] = 0

@@ -63,6 +63,20 @@ def test_index_statements_and_types(stream):
     assert repr(made) == "<cudago.ElementwiseKernel f(unsigned char x, int64_t k) -> double y>"
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "z = x + 1 // the result",
+        "z = x;\n#if 1\nz = x + 1;\n#endif",
+        "z = x + 1;",
+        "// x\nz = x + 1",
+    ],
+)
+def test_an_operation_ends_in_its_own_line(operation, stream):
+    made = cu.elementwise("float x", "float z", operation)
+    assert made(cu.full(1, 2, "f4", stream=stream), stream=stream).item(stream=stream) == 3
+
+
 def test_captured_with_out(stream):
     t = cu.full(4, 2, "f4", stream=stream)
     made = cu.elementwise(*SUM)

@@ -295,7 +295,7 @@ def test_a_closed_buffer(kernels, device, stream):
 
 def test_an_object_without_memory(kernels, stream):
     with pytest.raises(
-        TypeError, match="parameter 0 of kernel add must be a pointer or an integer"
+        TypeError, match="parameter 0 of kernel add must be a pointer: memory, an address or None"
     ):
         cu.launch(stream, ONE, kernels["add"], object(), 1, 1)
 

@@ -53,6 +53,17 @@ def test_closed_code_gives_nothing_more(code, tmp_path):
     assert not (tmp_path / "code").exists()
 
 
+def test_names_in_code(code):
+    assert set(code) == set(code.kernels) == {"hit", "other"}
+    assert all(name in code for name in (*code, "hit", "hits"))
+    for stranger in ("miss", "", 5, None, code["hit"]):
+        assert stranger not in code
+    code.close()
+    for use in (lambda: "hit" in code, lambda: list(code)):
+        with pytest.raises(cu.ClosedError, match="object code is closed"):
+            use()
+
+
 def test_kernels_and_buffers_keep_working(code, stream):
     with code as same:
         assert same is code and not code.is_closed

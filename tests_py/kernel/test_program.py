@@ -371,6 +371,60 @@ def test_ptx_errors_show_the_place(change, line, column, message, driver):
         assert text.splitlines()[line - 1].strip() in str(e.value)
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_errors_show_a_part_of_a_long_line(driver):
+    text = PTX.replace("    ret;", "    " + "add.u32 %r1, %r1, 1; " * 50_000 + "bogus; ret;")
+    with pytest.raises(cu.PTXError, match="unknown instruction bogus") as e:
+        cu.ObjectCode.from_ptx(text).get_kernel("store")
+    assert "add.u32 %r1, %r1, 1; bogus; ret;" in str(e.value)
+    assert len(str(e.value)) < 600
+    assert e.value.column > 1_000_000
+
+
+def local_memory(size):
+    """A kernel with that many bytes of local memory."""
+    body = f".local .align 8 .b8 x[{size}]; .reg .b64 %x; mov.u64 %x, x; st.local.u32 [%x], %r1;"
+    return cu.ObjectCode.from_ptx(PTX.replace("    ret;", f"    {body} ret;")).get_kernel("store")
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_local_memory_has_a_limit(driver, device, stream):
+    out, config = cu.zeros(1, "u4", stream=stream), cu.LaunchConfig(1, 1)
+    for size in 16384, 500_000:
+        kernel = local_memory(size)
+        assert kernel.attributes.local_size >= size
+        cu.launch(stream, config, kernel, out, size)
+        assert out.numpy(stream=stream)[0] == size
+    message = r"the kernel has \d+ bytes of local memory for each thread, .* at most 524288"
+    for size in 524_289, 1 << 24, (1 << 31) - 8:
+        kernel = local_memory(size)
+        for use in (
+            lambda k=kernel: cu.launch(stream, config, k, out, 1),
+            lambda k=kernel: cu.Graph(device).launch(config, k, out, 1),
+        ):
+            with pytest.raises(ValueError, match=message):
+                use()
+    with pytest.raises(cu.CUDAError, match="524288 of local memory for each thread"):
+        cu.launch(stream, config, local_memory(524_288), out, 1)
+    for size in 1 << 31, (1 << 32) - 4, f"{(1 << 32) - 16}]; .local .b8 b[32":
+        with pytest.raises(cu.PTXError, match="the local variables of store exceed 2147483647"):
+            local_memory(size)
+    stream.sync()
+
+
+def test_attributes_that_cannot_be(device):
+    kernel = cu.Program(SHARED).compile()["with_static"]
+    most = device.properties.max_shared_memory_per_block_optin - 8000
+    for value in -1, most + 1, 10**9:
+        message = rf'max_dynamic_shared_size must be 0 to {most} bytes for kernel "with_static" on'
+        with pytest.raises(ValueError, match=rf"{message} device 0, got {value}"):
+            kernel.attributes.max_dynamic_shared_size = value
+    for value in -2, 101, 200:
+        message = "must be 0 to 100 percent, or -1 for the driver's choice, got"
+        with pytest.raises(ValueError, match=f"shared_memory_preference {message} {value}"):
+            kernel.attributes.shared_memory_preference = value
+
+
 def test_kernel_with_many_parameters(device, stream):
     names = [f"p{i}" for i in range(500)]
     more = "".join(f".param .u32 {n}, " for n in names)

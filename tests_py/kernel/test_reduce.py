@@ -39,6 +39,12 @@ def test_operations(device, stream):
     assert repr(squares) == "<cudago.ReduceKernel reduce(float v) -> double z>"
 
 
+def test_expressions_end_in_their_own_line(stream):
+    total = cu.reduce("int x", "int z", "a + b // the sum", map="x // the element")
+    x = cu.full(1000, 2, "i4", stream=stream)
+    assert total(x, stream=stream).item(stream=stream) == 2000
+
+
 def test_out_and_nothing(total, stream):
     out = cu.full(1, 7, "i8", stream=stream)
     assert total(cu.zeros(0, "i4", stream=stream), stream=stream, out=out) is out

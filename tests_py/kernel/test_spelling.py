@@ -131,6 +131,33 @@ def test_variables(code, stream):
     assert code["::ns::hits"].view("int32").numpy(stream=stream)[0] == x.item(stream=stream) + 1
 
 
+def test_functions_among_template_arguments(device):
+    source = """
+    __device__ int next(int x) { return x + 1; }
+    template <class T> __device__ T twice(T x) { return 2 * x; }
+    template <int (*F)(int), int N> __global__ void apply(int* x) { *x = F(N); }
+    """
+    names = ["apply<next, 4>", "apply<twice<int>, 4>"]
+    compiled = cu.Program(source, options=cu.ProgramOptions(name_expressions=names)).compile()
+    for code in compiled, cu.ObjectCode.from_ptx(compiled.ptx):
+        one = {code[n] for n in (names[0], "apply<&next,4>", "apply<&next(int), 4>")}
+        two = {code[n] for n in (names[1], "apply<&twice<int>, 4>", "apply<&twice<int>(int), 4>")}
+        assert len(one) == len(two) == 1
+        assert one != two
+
+
+def test_a_very_long_symbol_is_a_name(device):
+    symbol = "_Z1f" + "P" * 2_000_000 + "i"
+    text = f".version 7.0 .target sm_75 .address_size 64 .visible .entry {symbol}() {{ ret; }}"
+    code = cu.ObjectCode.from_ptx(text)
+    assert code[symbol].name == symbol
+    with pytest.raises(cu.KernelNotFoundError, match=r'no kernel "f"; there are _Z1fPP') as e:
+        code["f"]
+    assert len(str(e.value)) < 10_000
+    with pytest.raises(cu.KernelNotFoundError):
+        code["const f<" * 100_000]
+
+
 def test_threads_get_the_same_kernel(device):
     code = cu.Program(SOURCE, options=cu.ProgramOptions(name_expressions=NAMES)).compile()
     names = ["ns::f<int,5>", "ns::f< int , 5>", "ns::f<signed,5>", "ns::f<int32_t,5>"]

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -249,9 +249,36 @@ class Short:
     a: np.float32
 
 
+@dataclass
+class R:
+    a: np.float32
+    b: R
+
+
+@dataclass
+class First:
+    second: Second
+
+
+@dataclass
+class Second:
+    third: Third
+
+
+@dataclass
+class Third:
+    first: First
+
+
 @pytest.mark.parametrize(
     ("value", "error", "match"),
     [
+        (R(1.0, None), TypeError, "field 'b' of R is R itself, which has no size in C"),
+        (
+            First(Second(Third(None))),
+            TypeError,
+            "field 'first' of Third is First again, of which Third is a part, which has no size",
+        ),
         (Vague(1.0), TypeError, "field 'a' of Vague is annotated float, which does not"),
         (Text("a"), TypeError, "field 'a' of Text is annotated str"),
         (Range(1.0), TypeError, "field 'inclusive' of Range is annotated"),
@@ -262,6 +289,17 @@ class Short:
 def test_what_is_no_struct_of_the_kernels(kernel, stream, value, error, match):
     with pytest.raises(error, match=match):
         taken(kernel, stream, value)
+
+
+def test_an_instance_that_lies_about_its_class(kernel, stream):
+    class Liar(Params):
+        __class__ = Short
+
+    liar = Liar(**{f.name: getattr(GOOD, f.name) for f in fields(GOOD)})
+    assert taken(kernel, stream, liar) == taken(kernel, stream, GOOD)
+    inside = replace(GOOD, range=replace(GOOD.range))
+    liar_inside = type("Liar", (Bounds,), {"__class__": type})(-2.25, 1)
+    assert taken(kernel, stream, replace(inside, range=liar_inside)) == taken(kernel, stream, GOOD)
 
 
 def test_it_is_no_number_or_pointer(kernel, stream):

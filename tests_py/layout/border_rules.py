@@ -282,7 +282,7 @@ class Rules:
     def enters(self, f: Function) -> bool:
         """Is its first call CUDAGO_ENTER, or that of a function that does enter?"""
         first = next(self.p.calls(f), None)
-        if not first or first.callee == "CUDAGO_ENTER":
+        if not first or first.callee in ("CUDAGO_ENTER", "CUDAGO_ENTER_CLOSE"):
             return bool(first)
         return any(d.body and self.enters(d) for d in self.p.find(first.callee, f.file))
 

@@ -73,8 +73,9 @@ GO_QUIET = {
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
 RAISERS = {
     "PyErr_SetString", "PyErr_Format", "PyErr_NoMemory", "cudago_raise", "cudago_raise_closed",
-    "cudago_raise_closed_as", "cudago_raise_lost", "cudago_raise_no_stream", "cudago_raise_no_cell",
-    "cudago_raise_moved", "cudago_raise_update",
+    "cudago_raise_closed_as", "cudago_raise_closed_named", "cudago_raise_parameter_closed",
+    "cudago_raise_lost", "cudago_raise_no_stream", "cudago_raise_no_cell", "cudago_raise_moved",
+    "cudago_raise_update",
     "cudago_raise_expected", "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
     "cudago_raise_abandoned",
 }  # fmt: skip

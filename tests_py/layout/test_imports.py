@@ -65,6 +65,7 @@ DEFERRED = {
     ("cudago._memory.device", "logging"): "loads traceback, and few devices are reset",
     ("cudago._memory.resource", "cudago._memory.pool"): "loads dataclasses, for options of pools",
     ("cudago._stream.stream", "cudago._graph"): "graphs are loaded when one is made",
+    ("cudago._graph.profile", "cudago._display.dot"): "few profiles are printed",
     ("cudago._graph.profile", "cudago._display.timed"): "few graphs are drawn",
     ("cudago._graph.shown", "cudago._display.picture"): "few graphs are drawn",
     ("cudago._graph.shown", "cudago._display.tree"): "few graphs are printed",

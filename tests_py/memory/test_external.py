@@ -193,6 +193,20 @@ def test_not_in_a_capture(device, stream, memory):
         memory.map(stream=stream)
 
 
+def test_ranges_that_cannot_be_mapped(device, stream, memory):
+    with pytest.raises(ValueError, match="offset in bytes must not be negative, got -4096"):
+        memory.map(-4096, stream=stream)
+    with pytest.raises(ValueError, match="size in bytes must not be negative, got -4"):
+        memory.map(0, -4, stream=stream)
+    with pytest.raises(OverflowError, match=r"offset in bytes must be below 2\*\*63"):
+        memory.map(1 << 63, stream=stream)
+    with pytest.raises(ValueError, match=f"at offset {SIZE + 1} is not inside the external memory"):
+        memory.map(SIZE + 1, stream=stream)
+    message = rf"\({SIZE - 100} bytes at offset 100 of {SIZE}; .* from multiples of 4096\)"
+    with pytest.raises(cu.CUDAError, match=message):
+        memory.map(100, stream=stream)
+
+
 def test_map_beside_a_capture(device, stream, memory):
     with device.create_stream() as other, stream.capture():
         memory.map(stream=other).close()

@@ -43,6 +43,21 @@ def pool(kind, device):
     settle()
 
 
+def test_no_bytes_are_a_python_buffer_of_none(pool, kind, device, stream):
+    alone = cu.ManagedMemoryResource(device) if kind == "managed" else cu.PinnedMemoryResource()
+    for resource in (pool, alone):
+        buffer = resource.allocate(0, stream=stream)
+        assert bytes(buffer) == b""
+        assert np.frombuffer(buffer[:], "u1").tolist() == []
+        with memoryview(buffer) as view:
+            assert (view.nbytes, view.readonly) == (0, False)
+            with pytest.raises(BufferError):
+                buffer.close()
+        buffer.close()
+    with pytest.raises(BufferError, match="device memory has no Python buffer"):
+        memoryview(device.allocate(0, stream=stream))
+
+
 def driver_pools():
     return json.loads(api.driver_objects()).get("MemoryPool", 0)
 
@@ -271,3 +286,16 @@ def test_a_numa_node(device, stream):
         stream.sync()
         assert memoryview(buffer)[0] == 3
         buffer.close()
+
+
+def test_a_node_that_there_is_not(device):
+    make("pinned", device).close()
+    with pytest.raises(cu.CUDAError, match=r"a pool on NUMA node 999; the host has \d"):
+        cu.PinnedMemoryResource(pool=cu.PoolOptions(), device=device, numa=999)
+
+
+def test_trim_to_a_number_of_bytes(pool):
+    with pytest.raises(ValueError, match="keep in bytes must not be negative, got -1"):
+        pool.trim(-1)
+    with pytest.raises(OverflowError, match=r"keep in bytes must be below 2\*\*63"):
+        pool.trim(1 << 64)

@@ -8,6 +8,7 @@ import copy
 import os
 import pickle
 from contextlib import suppress
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from threading import Thread
 
@@ -37,6 +38,40 @@ def test_a_buffer_is_the_same_memory(two):
             print(process.exitcode, buffer.view("i4").numpy(stream=stream)[3:9])
         """
     ) == ["0 [5 9 9 9 9 5]"]
+
+
+def test_tensors_are_views_of_the_same_memory(two):
+    assert two(
+        """
+        def child(pipe, whole, *parts):
+            stream = whole.device.create_stream()
+            assert whole.shape == (32, 32) and whole.is_contiguous
+            assert whole[1, 2].item(stream=stream) == 34
+            for k, part in enumerate(parts):
+                pipe.send((part.shape, part.strides, part.numpy(stream=stream)))
+                part.fill(-k, stream=stream)
+            stream.sync()
+            pipe.send("filled")
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            array = np.arange(1024, dtype="i4").reshape(32, 32)
+            t = buffer.view("i4", (32, 32))
+            t.copy_from(array, stream=stream)
+            stream.sync()
+            keys = [np.s_[1], np.s_[2::3, 4:9], np.s_[::-1, 30:20:-4], np.s_[3, 5:6]]
+            keys += [np.s_[5:, None, 7], np.s_[0, 0]]
+            process, pipe = main(child, t, *[t[key].T for key in keys])
+            for k, key in enumerate(keys):
+                shape, strides, seen = pipe.recv()
+                assert (shape, strides) == (t[key].T.shape, t[key].T.strides)
+                assert np.array_equal(seen, array[key].T)
+                array[key] = -k
+            assert pipe.recv() == "filled"
+            process.join()
+            print(process.exitcode, np.array_equal(t.numpy(stream=stream), array))
+        """
+    ) == ["0 True"]
 
 
 def test_memory_is_freed_after_who_imported_it(two):
@@ -337,6 +372,17 @@ def test_a_descriptor_cannot_say_more_than_there_is(two):
                     lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))
             buffer = cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
             print(buffer.size, (buffer.view("i4").numpy(stream=stream) == 5).all())
+            for slot in 7, -1, 2**60 - 3, 2**61, 2**63 - 1, 2**63, 2**64:
+                raises(ValueError, f"descriptor has slot {slot}",
+                    lambda: cu.Buffer.from_ipc_descriptor(pool, replace(descriptor, slot=slot),
+                        stream=stream))
+            for name in "allocation_size", "offset", "size":
+                forged = replace(descriptor, **{name: 2**64 + 4096})
+                raises(ValueError, f"descriptor has {name} {2**64 + 4096}",
+                    lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))
+            raises(TypeError, "slot of the descriptor must be an int, not str",
+                lambda: cu.Buffer.from_ipc_descriptor(pool, replace(descriptor, slot="1"),
+                    stream=stream))
             forged = replace(descriptor, allocation_size=4095, size=4095)
             raises(ValueError, "has 4095 bytes, and an earlier one said 4096",
                 lambda: cu.Buffer.from_ipc_descriptor(pool, forged, stream=stream))
@@ -466,6 +512,22 @@ def test_what_is_not_shared(device, stream, pinned):
             _ = event.ipc_descriptor
     with pytest.raises(ValueError, match="cannot have timing"):
         device.create_event(ipc_enabled=True, timing_enabled=True)
+
+
+def test_what_cannot_be_sent_says_so(device, stream, pinned):
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
+        own = pool.allocate(64, stream=stream)
+        assert ForkingPickler.dumps(own.view("f4")) and ForkingPickler.dumps(own)
+        for buffer in (device.allocate(64, stream=stream), pinned):
+            for memory in (buffer, buffer.view("u1")):
+                with pytest.raises(TypeError, match=r"cannot send this memory.*ipc_enabled"):
+                    ForkingPickler.dumps(memory)
+        part = own.view("float4_e2m1fn")[1:]
+        with pytest.raises(TypeError, match="begins within a byte"):
+            ForkingPickler.dumps(part)
+        own.close()
+        with pytest.raises(cu.ClosedError):
+            ForkingPickler.dumps(own)
 
 
 def test_options_say_so(device):

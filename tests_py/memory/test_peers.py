@@ -130,6 +130,57 @@ SCRIPTS = {
         sa.sync()
         assert list(y.view("u1").numpy(stream=sa)) == [1] * 64
         """,
+    "fills of executables": """
+        own, other = a.allocate(64, stream=sa), b.allocate(64, stream=sb)
+        pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
+        pool.peer_accessible_by = [a]
+        near = pool.allocate(64, stream=sb)
+        graph = cu.Graph(a)
+        graph.memset(cu.slot("where", own), 0, name="fill")
+        step = graph.instantiate()
+        words = "dst is on device 1, the graph on device 0, which has no access to that memory"
+        for memory in other, other.view("i4"), other[:32]:
+            refused(ValueError, words, lambda: step["fill"].update(memory, 0))
+            refused(ValueError, words, lambda: step["fill"].update(dst=memory))
+            refused(ValueError, words, lambda: step.bind(where=memory))
+        sa.sync()
+        for change in (lambda: step["fill"].update(near, 7), lambda: step.bind(where=near)):
+            change()
+            step.launch(sa)
+            sa.sync()
+            assert (near.view("u1").numpy(stream=sb) == 7).all()
+        """,
+    "values that streams write": """
+        # The resource is gone; its memory is not.
+        far = cu.VirtualMemoryResource(a).allocate(64, stream=sa)
+        near = cu.VirtualMemoryResource(a, peers=[b]).allocate(64, stream=sa)
+        far.fill(0, stream=sa), near.fill(0, stream=sa)
+        sa.sync()
+        stream = " is on device 0, the stream on device 1, which has no access to that memory"
+        node = " is on device 0, the graph on device 1, which has no access to that memory"
+        graph = cu.Graph(b)
+        write = graph.write_value(near[:8], 1)
+        wait = write.wait_value(near[:8], 1)
+        step = graph.instantiate()
+        refused(ValueError, "dst" + stream, lambda: sb.write_value(far[:8], 1))
+        refused(ValueError, "src" + stream, lambda: sb.wait_value(far[:8], 0))
+        refused(ValueError, "dst" + node, lambda: graph.write_value(far[:8], 1))
+        refused(ValueError, "src" + node, lambda: graph.wait_value(far[:8], 0))
+        for nodes in graph, step:
+            refused(ValueError, "dst" + node, lambda: nodes[write.name].update(dst=far[:8]))
+            refused(ValueError, "src" + node, lambda: nodes[wait.name].update(src=far[:8]))
+        with sb.capture() as captured:
+            refused(ValueError, "dst" + stream, lambda: sb.write_value(far[:8], 1))
+            refused(ValueError, "src" + stream, lambda: sb.wait_value(far[:8], 0))
+            sb.write_value(near[8:16], 5)
+        captured.instantiate().launch(sb)
+        step.launch(sb)
+        sb.sync()
+        refused(ValueError, "which has no access", lambda: cu.launch(sb, config, add, far, 1))
+        refused(ValueError, "which has no access", lambda: far.fill(0, stream=sb))
+        assert list(near.view("i8").numpy(stream=sa)[:2]) == [1, 5]
+        assert not far.view("u1").numpy(stream=sa).any()
+        """,
     "virtual memory": """
         for peers in ((), [a]):
             resource = cu.VirtualMemoryResource(b, peers=peers)
@@ -321,7 +372,7 @@ SCRIPTS = {
         words = " is on device 1, the stream on device 0, which has no access to that memory"
         rows = y.view("i4", (4, 4)), np.ones((4, 2), "i4")
         calls = {
-            "the buffer": lambda: y.fill(1, stream=sa),
+            "the memory": lambda: y.fill(1, stream=sa),
             "dst": lambda: y.copy_from(host, stream=sa),
             "src": lambda: y.copy_to(bytearray(64), stream=sa),
         }
@@ -331,6 +382,24 @@ SCRIPTS = {
         }
         for name, call in [*calls.items(), *more.items()]:
             refused(ValueError, name + words, call)
+        t, u = y.view("i4", (4, 4)), x.view("i4", (4, 4))
+        ours = {  # kernels of ours, of which errors do not speak
+            "the memory": [
+                lambda: t[:, 1].fill(1, stream=sa), lambda: y.view("c16").fill(1j, stream=sa),
+            ],
+            "dst": [lambda: t.copy_from(host.view("i4", (4, 4)).T, stream=sa)],
+            "src": [lambda: host.view("i4", (4, 4)).T.copy_from(t, stream=sa)],
+        }
+        for name, launches in ours.items():
+            for call in launches:
+                refused(ValueError, name + words, call)
+                with sa.capture():
+                    refused(ValueError, name + words, call)
+        other = words.replace("the stream", "the graph")
+        with cu.Graph(a) as graph:
+            refused(ValueError, "dst" + other, lambda: graph.memset(t[:, 1], 1))
+            refused(ValueError, "dst" + other, lambda: graph.memcpy(t, t.T))
+            refused(ValueError, "src" + other, lambda: graph.memcpy(host.view("i4", (4, 4)).T, t))
         with sa.capture() as graph:
             for name, call in calls.items():
                 refused(ValueError, name + words, call)
@@ -338,7 +407,7 @@ SCRIPTS = {
             x.fill(7, stream=sa)
         assert len(graph.nodes) == 1
         pool.peer_accessible_by = [a]
-        for call in [*calls.values(), *more.values()]:
+        for call in [*calls.values(), *more.values(), *sum(ours.values(), [])]:
             call()
         with sa.capture() as graph:
             y.fill(9, stream=sa)

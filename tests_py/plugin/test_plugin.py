@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 import tomllib
 from importlib.metadata import PackageNotFoundError, entry_points
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-import cudago as cu
 import cudago_pytest
 import cudago_pytest.hooks
 
@@ -72,25 +69,6 @@ def test_reads_what_nobody_wrote(cu_device, cu_stream, code):
 """
 
 
-@pytest.fixture
-def project(pytester, monkeypatch):
-    """Runs pytest with the plugin in a process, on files that are made before."""
-    for name in ("CUDAGO_SIM", "CUDAGO_REQUIRE_GPU", "PYTEST_ADDOPTS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CUDAGO_DRIVER", "sim")
-    # pytest does not load it a second time where it finds it by itself.
-    path = [str(Path(cu.__file__).parents[1]), str(ROOT / "python"), os.environ.get("PYTHONPATH")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
-
-    def run(*arguments):
-        # Hypothesis, where it is installed, is imported at the end of every run.
-        options = ["-p", "cudago_pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-        options.append("-ra")
-        return pytester.runpytest_subprocess(*options, *arguments)
-
-    return run
-
-
 def test_it_is_an_entry_point():
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     assert told["pytest11"] == {"cudago_pytest": "cudago_pytest"}
@@ -117,7 +95,6 @@ def test_a_project_without_cudago_sees_nothing_of_it(pytester, project):
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*cudago: driver*")
     result.stdout.no_fnmatch_line("gpu tests:*")
-    assert "needs NVIDIA's driver" not in project("--markers").stdout.str()
 
 
 def test_it_is_empty_for_an_old_pytest(script):
@@ -257,6 +234,47 @@ def test_leaks_are_named(pytester, project):
     )
 
 
+REPLACING = """
+KEPT = []
+def make(device, stream):
+    return [{}]
+def test_makes(cu_device, for_all):
+    KEPT.extend(make(cu_device, for_all))
+def test_replaces(cu_device, for_all, cu_no_leaks):
+    KEPT.clear()
+    KEPT.extend(make(cu_device, for_all))
+def test_uses(cu_no_leaks):
+    assert len(KEPT) == 1
+"""
+FOR_ALL = """
+import cudago as cu, pytest
+@pytest.fixture(scope="module")
+def for_all(cu_device):
+    with cu_device.create_stream() as stream:
+        yield stream
+    KEPT.clear()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("device.create_event()", "Event"),
+        ("device.allocate(64, stream=stream)", "Buffer"),
+        ("cu.zeros(3, stream=stream)", "Tensor"),
+        ("cu.Graph(device)", "Graph"),
+        ("cu.Graph(device).instantiate()", "GraphExec"),
+    ],
+)
+def test_what_takes_the_place_of_another_is_a_leak(pytester, project, made, kind):
+    pytester.makepyfile(FOR_ALL + REPLACING.format(made))
+    result = project()
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(
+        [f"*leaves objects open: {kind}: 1 new (<*{kind}*)*", "ERROR *::test_replaces*"]
+    )
+
+
 def test_what_a_failed_test_keeps_is_no_leak(pytester, project):
     pytester.makepyfile(
         """
@@ -279,6 +297,21 @@ def test_has_no_fixture():
 def test_any():
     pass
 """
+
+
+@pytest.mark.parametrize("option", ["--strict-markers", "-Werror"])
+def test_the_marker_needs_no_option(pytester, project, option):
+    pytester.makepyfile(GPU)
+    project(option).assert_outcomes(passed=2, skipped=1)  # the one with a fixture
+    project("--markers").stdout.fnmatch_lines(["@pytest.mark.gpu: *needs NVIDIA's driver*"])
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 10**22])
+def test_a_seed_out_of_range_ends_the_run(pytester, project, seed):
+    pytester.makepyfile(GPU)
+    result = project(f"--cudago-seed={seed}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"--cudago-seed must be 0 to 2**64 - 1, got {seed}" in result.stderr.str()
 
 
 def test_tests_that_need_a_gpu_are_skipped_and_counted(pytester, project):

@@ -124,3 +124,50 @@ def test_each_of_thirty_questions_has_the_other_spelling_a_program_and_a_page() 
         for name in pages:
             at = ROOT / "docs" / name[1:] if name.startswith("/") else page.parent / name
             assert at.with_suffix(".rst").is_file(), name
+
+
+# What the rows of the table for users of cuda.core speak of.
+SPOKEN_OF = """
+import cudago as cu
+device = cu.Device()
+stream = device.create_stream()
+mr = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
+buffer = mr.allocate(4096, stream=stream)
+tensor = x = cu.zeros((1, 8, 8, 16), "f4", stream=stream)
+box, lower, upper, first, last, c, n = (1, 1, 8, 16), (0, 0), (0, 0), 0, 0, 4, 8
+shape, dtype = (4, 8), "f4"
+array = cu.OpaqueArray(shape, dtype, stream=stream, surfaces=True)
+ir = more = 'target triple = "nvptx64-nvidia-cuda"'
+graph = cu.Graph(device)
+graph.memcpy(cu.zeros_like(x, stream=stream), x, name="name")
+step = graph.instantiate()
+start, end = (stream.record(device.create_event(timing_enabled=True)) for _ in range(2))
+stream.sync()
+shared = device.create_event(ipc_enabled=True)
+
+def run(code, shared, may_lack):
+    global descriptor
+    descriptor = shared.ipc_descriptor
+    try:
+        exec(code, globals())
+    except cu.UnsupportedError:
+        assert may_lack, code
+    except ValueError as e:  # another process would
+        assert "allocated the memory itself" in str(e), (code, e)
+"""
+
+
+def test_rows_for_users_of_cuda_core_run(script) -> None:
+    text = (ROOT / "docs" / "guide" / "from-cuda-core.rst").read_text()
+    rows = re.findall(r"^   \* - (.*?)^     - (.*?)(?=^   \* -|^\S|\Z)", text, re.M | re.S)
+    assert len(rows) > 15
+    lines = [SPOKEN_OF]
+    for _, ours in rows[1:]:
+        for code in re.findall(r"``(.+?)``", ours, re.S):
+            if "=" in code and "(" not in code:
+                continue  # an argument
+            kind = "shared" if "Event" in code else "buffer"
+            called = f"{code}: pass" if code.startswith("with ") else code
+            lines.append(f"run({called!r}, {kind}, {'wide' in code})")
+    run = script("\n".join(lines), CUDAGO_DRIVER="sim", CUDAGO_SIM="cc=10.0")
+    assert (run.returncode, run.stderr) == (0, ""), run.stderr

@@ -100,6 +100,23 @@ def test_time_that_cannot_be_measured(stream, device):
         stream.sync()
 
 
+def test_time_between_devices(driver, script):
+    if driver == "nvidia" and len(cu.Device.all()) < 2:
+        pytest.skip("there is one device")
+    run = script(
+        """
+        import cudago as cu
+        a, b = (d.create_event(timing_enabled=True) for d in cu.Device.all()[:2])
+        try:
+            b.elapsed_ms(a)
+        except ValueError as e:
+            print(e)
+        """,
+        CUDAGO_SIM="devices=2",
+    )
+    assert run.stdout == ("start must be of device 1, as the end event is, got one of device 0\n")
+
+
 def test_close(device, stream):
     e = device.create_event(blocking_sync=True)
     stream.record(e)

@@ -223,7 +223,11 @@ RULES = {
         ValueError,
         "at most 32768 columns",
     ),
-    "number": (lambda s: cu.OpaqueArray((4.5,), "f4", stream=s), TypeError, "float"),
+    "number": (
+        lambda s: cu.OpaqueArray((4.5,), "f4", stream=s),
+        TypeError,
+        "got .4.5",
+    ),
 }
 
 

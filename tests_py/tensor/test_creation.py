@@ -124,6 +124,45 @@ def test_ones_and_ranges(stream):
 
 
 @pytest.mark.parametrize(
+    ("args", "dtype"),
+    [
+        ((2**63, 2**63 + 3), "u8"),
+        ((0, 10, 2.5), "i4"),
+        ((0, 1, 0.1), "f2"),
+        ((0, 3, 1), "c8"),
+        ((0, 2), "?"),
+    ],
+)
+def test_ranges_are_counted_in_their_element_type(args, dtype, stream):
+    t = cu.arange(*args, dtype=dtype, stream=stream)
+    assert np.array_equal(t.numpy(stream=stream), np.arange(*args, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("args", "dtype", "error"),
+    [
+        ((-1, 2), "u4", OverflowError),
+        ((1e10, 1e10 + 3), "i4", OverflowError),
+        ((1j,), "f4", TypeError),
+        ((5,), "?", TypeError),
+    ],
+)
+def test_ranges_that_do_not_fit(args, dtype, error, stream):
+    with pytest.raises(error):
+        np.arange(*args, dtype=dtype)
+    with pytest.raises(error):
+        cu.arange(*args, dtype=dtype, stream=stream)
+
+
+def test_ranges_of_types_that_numpy_lacks(stream):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for name in ("bfloat16", "float8_e5m2"):
+        t = cu.arange(0, 1, 0.1, dtype=name, stream=stream)
+        expected = np.arange(0, 1, 0.1, dtype=getattr(ml_dtypes, name))
+        assert t.numpy(stream=stream).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
     ("make", "value"),
     [
         (cu.empty_like, None),

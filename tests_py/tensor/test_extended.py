@@ -83,7 +83,7 @@ def test_what_does_not_fit(array, stream):
         t.copy_from(array.T, stream=stream)
     array.flags.writeable = False
     t.copy_from(array, stream=stream)
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(BufferError, match="read-only"):
         t.copy_to(array, stream=stream)
 
 

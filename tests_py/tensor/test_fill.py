@@ -220,7 +220,7 @@ def test_memory_that_the_driver_cannot_fill(device, stream):
     with pytest.raises(BufferError, match="fill the array itself"):
         cu.from_dlpack(host).fill(5, stream=stream)
     host.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(BufferError, match="read-only"):
         cu.from_dlpack(host).fill(5, stream=stream)
     t = cu.zeros(4, "i4", stream=stream)
     t.close()

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import operator
 import pickle
 import weakref
+from itertools import permutations
 
 import pytest
 
@@ -124,6 +126,52 @@ def test_transpose_and_reshape(counted, stream):
         counted.reshape(1.5)
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 1, 0, 3)])
+def test_transposed_as_by_numpy(shape, stream):
+    array = np.arange(math.prod(shape), dtype="i4").reshape(shape)
+    t = cu.asarray(array, stream=stream)
+    for axes in permutations(range(len(shape))):
+        for given in (axes, [a - len(shape) for a in axes]):
+            assert same(t.transpose(given), array.transpose(given), stream)
+            assert t.transpose(*given) == t.transpose(given)
+    assert t.transpose() == t.transpose(None) == t.T
+    if len(shape) > 1:
+        assert same(t[1:].mT, np.swapaxes(array[1:], -1, -2), stream)
+        assert t.mT.mT == t
+
+
+@pytest.mark.parametrize(
+    ("axes", "error", "match"),
+    [
+        ((0,), ValueError, "2 dimensions has as many axes, got 1"),
+        ((0, 1, 2), ValueError, "got 3"),
+        ((0, 2), ValueError, "axis 2 is out of range for 2 dimensions"),
+        ((-3, 0), ValueError, "axis -3 is out of range"),
+        ((1, -1), ValueError, "axis 1 is given twice"),
+        ((2**40, 0), ValueError, "out of range"),
+        ((2**70, 0), OverflowError, "too big"),
+        ((0.5, 1), TypeError, "integer"),
+        (("a", 1), TypeError, "integer"),
+    ],
+)
+def test_axes_that_are_none(counted, axes, error, match):
+    for given in (axes, (axes,)):
+        with pytest.raises(error, match=match):
+            counted.transpose(*given)
+
+
+def test_a_row_has_no_last_two_dimensions(counted):
+    with pytest.raises(ValueError, match="mT exchanges the last two dimensions, got a tensor of 1"):
+        counted[0].mT  # noqa: B018
+
+
+def test_reversed(counted):
+    assert list(reversed(counted)) == list(counted)[::-1]
+    assert list(reversed(counted[:0])) == []
+    with pytest.raises(TypeError, match="without dimensions has no length"):
+        reversed(counted[0, 0])
+
+
 def test_many_dimensions(stream):
     t = cu.zeros((1, 2, 1, 3, 1, 2), "u1", stream=stream)
     array = np.zeros((1, 2, 1, 3, 1, 2), "u1")
@@ -207,6 +255,9 @@ def test_closing(counted, stream):
     uses = [
         lambda: counted[0],
         lambda: counted.T,
+        lambda: counted.mT,
+        lambda: counted.transpose(1, 0),
+        lambda: counted.transpose(),
         lambda: counted.reshape(32),
         lambda: counted.handle,
         lambda: counted.ptr,
@@ -217,6 +268,7 @@ def test_closing(counted, stream):
         lambda: memoryview(counted),
         lambda: cu.to_torch(counted),
         lambda: next(iter(counted)),
+        lambda: next(reversed(counted)),
     ]
     for use in uses:
         with pytest.raises(cu.ClosedError, match="tensor is closed"):
@@ -273,7 +325,7 @@ def test_what_a_copy_refuses(counted, stream):
         big.copy_from(np.zeros(70_000, "u1")[::-1], stream=stream)
     readonly = np.arange(4, dtype="i4")
     readonly.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(BufferError, match="read-only"):
         cu.from_dlpack(readonly).copy_from(counted[0, :4], stream=stream)
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -44,6 +45,25 @@ pool = cu.DeviceMemoryResource(dev)
 assert_type(pool, cu.DeviceMemoryResource)
 assert_type(pool.allocate(64, stream=s), cu.Buffer)
 
+
+class Counting(cu.MemoryResource):
+    """The resource of the documentation, with annotations."""
+
+    def __init__(self, inner: cu.MemoryResource) -> None:
+        self.inner, self.made = inner, 0
+
+    def allocate(self, nbytes: int, *, stream: StreamLike) -> cu.Buffer:
+        self.made += 1
+        return self.inner.allocate(nbytes, stream=stream)
+
+
+counting = Counting(dev.memory_resource)
+dev.memory_resource = counting
+cu.empty((np.int64(3), 4), stream=s, resource=counting)
+cu.zeros(np.int64(3), stream=s)
+cu.ManagedMemoryResource(dev).allocate(np.int64(64))
+cu.VirtualMemoryResource(dev).allocate(np.int64(64), stream=s)
+
 # --- kernels --------------------------------------------------------------------------------------
 
 kernel = cu.Program("").compile().get_kernel("k")
@@ -53,7 +73,16 @@ assert_type(kernel.object_code.get_global("w"), cu.Buffer)
 assert_type(kernel.attributes.register_count, int)
 kernel.attributes_on(dev).max_dynamic_shared_size = 1 << 16
 config = cu.LaunchConfig(grid=(1, 2), block=32)
+cu.LaunchConfig(np.int64(4), (np.int32(16), 16), cluster=np.int8(1))
 cu.launch(s, config, kernel, 1, 2.0, None, x, x.ptr, t, np.ones(3), np.float32(1), b"1234")
+
+
+@dataclass
+class Scale:
+    by: np.float32
+
+
+cu.launch(s, config, kernel, Scale(np.float32(2)), x)
 
 # --- graphs ---------------------------------------------------------------------------------------
 
@@ -61,6 +90,8 @@ with s.capture() as graph:
     assert_type(graph, cu.Graph)
     x.copy_from(b"1234", stream=s)
 assert_type(graph.memset(x, 7, name="fill").callback(lambda: None), cu.Node)
+array = cu.OpaqueArray((4, 4), "f4", stream=s)
+graph.memcpy(array, t).memcpy(t, array)
 graph.save("step.cudago")
 graph.save(Path("step.cudago"), contents=True)
 assert_type(cu.Graph.load(Path("step.cudago"), device=dev, bind={"x": x, "a": 2.0}), cu.Graph)
@@ -70,6 +101,8 @@ with graph.instantiate() as step:
     step["memcpy_0"].update(src=np.arange(8))
     step["memcpy_0"].update(dst=x, src=b"1234")
     step["fill"].update(x, 7)
+    step["fill"].update(t, 1.5)
+    graph["fill"].update(value=1.5)
     step["kernel_0"].update(config, kernel, x, 1, 2.0, None)
     step["host_0"].update(lambda: None)
     step["kernel_0"].update(a=2.0, x=x)
@@ -96,6 +129,8 @@ class Model:
 train(s, 2.0, x)
 keywords(s, value=2)
 Model().step(s)
+Model().step.clear()
+assert_type(Model().step.graphs, tuple[cu.Graph, ...])
 assert_type(train.graphs, tuple[cu.Graph, ...])
 assert_type(train.explain(), str)
 with cu.Graph() as other:

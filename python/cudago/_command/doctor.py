@@ -10,11 +10,15 @@ import re
 import site
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import compile_cache
+from ..errors import CUDAWarning
 from . import info
 
 _GO_NOTE = re.compile(rb"\x04\0\0\0....\x04\0\0\0Go\0\0", re.S)  # the ELF note .note.go.buildid
@@ -42,6 +46,7 @@ class Machine:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     packages: Sequence[Path] = ()  # folders of installed packages
     loader: str = ""  # what ldconfig -p prints
+    cache: str = ""  # why the compile cache does not use its folder
     opens: Callable[[Path], bool] = lambda path: os.access(path, os.R_OK | os.W_OK)
 
     def has(self, path: str) -> bool:
@@ -75,12 +80,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def main(options: argparse.Namespace) -> int:
     """Print the problems and what to do about them; return 1 if there are any."""
-    found = info.collect()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", CUDAWarning)  # also where warnings are errors
+        found = info.collect()
     packages = [Path(p) for p in dict.fromkeys([*site.getsitepackages(), *sys.path]) if p]
     machine = Machine(
         found,
         packages=[p for p in packages if p.name.endswith("-packages")],
         loader=_loader(),
+        cache=_cache_trouble(warned),
     )
     driver = found["driver"]
     version = ".".join(map(str, driver["version"] or ()))
@@ -112,6 +120,39 @@ def _loader() -> str:
         except (OSError, subprocess.CalledProcessError):
             continue
     return ""
+
+
+def _cache_trouble(warned: Iterable[warnings.WarningMessage]) -> str:
+    """Return why nothing is kept in the folder of the compile cache; empty if something is."""
+    for told in warned:
+        text = str(told.message)
+        if text.startswith("the compile cache does not use"):
+            return text.partition("; CUDAGO_CACHE_DIR")[0]
+        warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+    try:
+        directory = compile_cache.directory()
+    except ValueError:  # a variable that is wrong, of which the compiler says so too
+        return ""
+    if directory is None:
+        return ""
+    folder = Path(directory)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for at in (folder, *folder.glob("compiled")):
+            with tempfile.TemporaryFile(dir=at):
+                pass
+    except OSError as e:
+        return f"the compile cache cannot write to {e.filename or folder}: {e.strerror or e}"
+    return ""
+
+
+def _cache(m: Machine) -> Iterator[Finding]:
+    if m.cache:
+        yield Finding(
+            f"{m.cache}. Each process compiles its programs anew",
+            "make the folder writable for this user alone, name another one in CUDAGO_CACHE_DIR, "
+            "or set CUDAGO_CACHE=memory",
+        )
 
 
 def _settings(m: Machine) -> Iterator[Finding]:
@@ -285,5 +326,6 @@ _QUESTIONS: tuple[Callable[[Machine], Iterator[Finding]], ...] = (
     _wsl_shadow,
     _permissions,
     _nvrtc,
+    _cache,
     _go_libraries,
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import struct
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,10 @@ def main(options: argparse.Namespace) -> int:
             saved = read(archive)
             sizes = archive.sizes
     except GraphFileError as e:
-        print(_printable(e))
+        print(_printable(e), file=sys.stderr)
         return 1
     except OSError as e:
-        print(_printable(f"{options.file} cannot be read: {e.strerror or e}"))
+        print(_printable(f"{options.file} cannot be read: {e.strerror or e}"), file=sys.stderr)
         return 1
     count = f"{len(saved.nodes)} node" + "s" * (len(saved.nodes) != 1)
     print(_printable(f"{options.file}: {count}, by {saved.maker}"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,10 +61,11 @@ def main(options: argparse.Namespace) -> int:
     try:
         text = options.file.read_text()
     except (OSError, UnicodeDecodeError) as e:
-        print(f"{options.file} must be a text file of PTX: {getattr(e, 'strerror', None) or e}")
+        why = getattr(e, "strerror", None) or e
+        print(f"{options.file} must be a text file of PTX: {why}", file=sys.stderr)
         return 1
     if not re.search(r"^\s*\.version\s", _COMMENT.sub(" ", text), re.M):
-        print(f"{options.file} must be a text file of PTX: it has no .version")
+        print(f"{options.file} must be a text file of PTX: it has no .version", file=sys.stderr)
         return 1
     version, target = (
         found[1] if (found := re.search(rf"^\s*\.{word}\s+([\w.]+)", text, re.M)) else "?"

@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""``cudago run``: a script, on a chosen driver, with every check on."""
+"""``cudago run``: a script or a module, on a chosen driver, with every check on."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
+import itertools
 import os
 import runpy
 import signal
@@ -13,8 +15,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cudago as cu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
 
 _DRIVER, _CHECK, _LAST_CALLS = "--driver", "--check", "--last-calls"
 _FLAGS = (_CHECK, _LAST_CALLS)
@@ -25,10 +32,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Describe the command to the parser."""
     parser = commands.add_parser(
         "run",
-        help="run a script on a chosen driver",
-        usage="%(prog)s [OPTIONS] SCRIPT [OPTIONS] [ARGUMENTS]",
-        description="Run a script. Options may stand before and after it; what follows -- is the "
-        "script's, and so is every argument that is none of these options.",
+        help="run a script or a module on a chosen driver",
+        usage="%(prog)s [OPTIONS] (SCRIPT | -m MODULE) [OPTIONS] [ARGUMENTS]",
+        description="Run a script or a module. Options may stand before and after it; what follows "
+        "-- is the script's, and so is every argument that is none of these options.",
         allow_abbrev=False,
     )
     parser.add_argument(_DRIVER, action=_Once, choices=("auto", "nvidia", "sim"))
@@ -43,7 +50,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="run the script in a process of its own; if that crashes, print the driver calls that "
         "came last",
     )
-    parser.add_argument("script")
+    parser.add_argument("-m", dest="module", help="run a module of this name, as python -m does")
+    parser.add_argument("script", nargs="?")
     parser.set_defaults(main=main, fail=parser.error)
 
 
@@ -73,6 +81,7 @@ def split_arguments(given: list[str]) -> tuple[list[str], list[str]]:
     """
     ours: list[str] = []
     theirs: list[str] = []  # the script first
+    module: list[str] = []  # or -m and its name, in place of the script
     rest = iter(given)
     for argument in rest:
         if argument == "--":
@@ -81,13 +90,19 @@ def split_arguments(given: list[str]) -> tuple[list[str], list[str]]:
             ours += [argument, *([value] if (value := next(rest, None)) is not None else [])]
         elif argument in _FLAGS or argument.startswith(_WITH_VALUE):
             ours.append(argument)
+        elif theirs or module or not argument.startswith("-"):
+            theirs.append(argument)
+        elif argument == "-m":
+            module = [argument, *itertools.islice(rest, 1)]
         else:  # an unknown option before the script is an error, left to argparse
-            (ours if not theirs and argument.startswith("-") else theirs).append(argument)
+            ours.append(argument)
+    if module:
+        return [*ours, *module], theirs
     return [*ours, "--", *theirs[:1]], theirs[1:]
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the script, and return its exit status."""
+    """Run the script or module, and return its exit status."""
     if options.driver:
         os.environ["CUDAGO_DRIVER"] = options.driver
     if options.check:
@@ -96,17 +111,13 @@ def main(options: argparse.Namespace) -> int:
         os.environ["CUDAGO_SIM"] = ",".join(
             filter(None, (os.environ.get("CUDAGO_SIM"), "check=full"))
         )
-    script = Path(options.script)
-    if not script.exists():
-        options.fail(f"the script {options.script!r} does not exist")
-    if script.is_dir() and not any(script.glob("__main__.py*")):
-        options.fail(f"the folder {options.script!r} has no __main__.py to run")
+    run = _module(options) if options.module else _script(options)
     if options.last_calls:
         return _in_a_child(options)
-    sys.argv = [options.script, *options.arguments]
-    sys.path.insert(0, str(Path(options.script).resolve().parent))
+    shown = sys.excepthook
+    sys.excepthook = lambda kind, e, tb: shown(kind, e.with_traceback(_theirs(tb)), _theirs(tb))
     try:
-        runpy.run_path(options.script, run_name="__main__")
+        run()
     except SystemExit:
         if options.check and _found():
             return 1
@@ -118,13 +129,79 @@ def main(options: argparse.Namespace) -> int:
     return 1 if options.check and _found() else 0
 
 
+def _script(options: argparse.Namespace) -> Callable[[], object]:
+    """Return what runs a script."""
+    script = Path(options.script or options.fail("the following arguments are required: script"))
+    if not script.exists():
+        options.fail(f"the script {options.script!r} does not exist")
+    if script.is_dir() and not any(script.glob("__main__.py*")):
+        options.fail(f"the folder {options.script!r} has no __main__.py to run")
+
+    def run() -> None:
+        sys.argv = [options.script, *options.arguments]
+        sys.path.insert(0, str(script.resolve().parent))
+        runpy.run_path(options.script, run_name="__main__")
+
+    return run
+
+
+def _module(options: argparse.Namespace) -> Callable[[], object]:
+    """Return what runs a module; it is looked for only then, which runs what contains it."""
+
+    def run() -> None:
+        sys.argv = [options.module, *options.arguments]
+        if not sys.flags.safe_path and sys.path[:1] != [str(Path.cwd())]:
+            sys.path.insert(0, str(Path.cwd()))
+        if not _is_found(options.module):
+            options.fail(f"no module named {options.module!r} that can be run")
+        runpy.run_module(options.module, run_name="__main__", alter_sys=True)
+
+    return run
+
+
+def _is_found(module: str) -> bool:
+    """Whether there is a module, or a package with one called ``__main__``."""
+    if module.startswith("."):  # of no package
+        return False
+    try:
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{module}.__main__")
+    except ModuleNotFoundError as e:
+        if e.name is None or not f"{module}.".startswith(f"{e.name}."):
+            raise  # what a package itself imports
+        return False
+    except ValueError:  # such as an empty name
+        return False
+    return spec is not None
+
+
+_BETWEEN = ("runpy", "importlib.util", "importlib._bootstrap", "importlib._bootstrap_external")
+
+
+def _theirs(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without what is before the script's own code."""
+    at = traceback
+    while at is not None and at.tb_frame.f_code is not main.__code__:
+        at = at.tb_next
+    if at is None:  # of something else
+        return traceback
+    ours = (*_BETWEEN, __name__)
+    while at is not None and at.tb_frame.f_globals.get("__name__") in ours:
+        at = at.tb_next
+    return at
+
+
 def _in_a_child(options: argparse.Namespace) -> int:
     """Run the script in a child, and return its exit status as a shell does."""
     command = [sys.executable, "-m", "cudago", "run", *([_CHECK] if options.check else [])]
+    what, rest = ([], [options.script, *options.arguments])
+    if options.module:
+        what, rest = ["-m", options.module], options.arguments
     with tempfile.TemporaryDirectory(prefix="cudago-") as directory:
         calls = Path(directory) / "calls"
         child = subprocess.Popen(
-            [*command, "--", options.script, *options.arguments],
+            [*command, *what, "--", *rest],
             env={**os.environ, "CUDAGO_LAST_CALLS": str(calls)},
         )
         while True:

@@ -14,6 +14,7 @@ _NODE = re.compile(
 )
 _EDGE = re.compile(r"\s*(n[\d_]+) -> (n[\d_]+)( \[[^\]]*\])?;")
 _DATA = re.compile(r'style=dotted, label="((?:[^"\\]|\\.)*)"')
+_DEEPEST = 64  # levels of graphs inside graphs that are read: what is drawn of them calls itself
 _INSIDE = re.compile(r'\s*label="((?:[^"\\]|\\.)*)";')
 
 
@@ -61,16 +62,21 @@ class Drawing:
 
 
 def read(dot: str, *, origins: bool = True) -> Drawing:
-    """Read what `Graph.to_dot` wrote; with or without the lines that made the nodes."""
+    """Read what `Graph.to_dot` wrote; with or without the lines that made the nodes.
+
+    Of graphs that are nested too deep only the number of their nodes is kept.
+    """
     open_now = [Drawing()]
     found: dict[str, Drawn] = {}
-    for line in dot.splitlines():
+    hidden = 0
+    for line in dot.split("\n"):
         if node := _NODE.match(line):
             made_at = [_text(node[5])] if node[5] and origins else []
             lines, kinds = _text(node[2]).split("\n"), Counter([_text(node[4])])
             drawn = Drawn(lines, kinds, node[3], made_at)
             found[node[1]] = drawn
             open_now[-1].nodes.append(drawn)
+            hidden += len(open_now) > _DEEPEST
         elif edge := _EDGE.match(line):
             if "dashed" not in (edge[3] or ""):  # from a node to what is inside of it
                 ends = (found[edge[1]], found[edge[2]])
@@ -79,10 +85,14 @@ def read(dot: str, *, origins: bool = True) -> Drawing:
                     open_now[-1].data[ends] = _text(data[1])
         elif label := _INSIDE.match(line):
             inner = Drawing()
-            open_now[-1].nodes[-1].inside.append((_text(label[1]), inner))
+            if len(open_now) != _DEEPEST:
+                open_now[-1].nodes[-1].inside.append((_text(label[1]), inner))
             open_now.append(inner)
         elif line.strip() == "}" and len(open_now) > 1:
             open_now.pop()
+            if len(open_now) == _DEEPEST:
+                open_now[-1].nodes[-1].lines.append(f"{hidden:,} nodes inside, not shown")
+                hidden = 0
     return open_now[0]
 
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._driver import driver_name, driver_version
 from .._graph.exec import GraphExec
 from .._graph.graph import Graph
 from .._graph.profile import GraphProfile
+from .._graph.who import kept_size
 from .._memory.buffer import Buffer
 from .._memory.device import Device
 from .._memory.summary import MemorySummary
@@ -32,9 +33,6 @@ from .picture import FOLD, svg
 from .pieces import LONGEST, Row, code_block, framed, image, never_raises, reason, sized
 from .preview import Unreadable, head, values
 from .timed import timed_svg
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 5000, 10000, 1 << 20  # larger ones take too long
 _OWNERS = {
@@ -188,7 +186,7 @@ def graph_card(graph: Graph) -> str:
         ("device", lambda: graph._ordinal),
         ("nodes", lambda: _kinds(kinds)),
         ("edges", lambda: len(graph._edges())),
-        ("keeps", lambda: _kept(row[1] for row in graph._retained(0))),
+        ("keeps", lambda: _kept(graph._retained(0))),
     ]
     picture = graph_picture(graph, origins=False)  # an image has no titles
     if picture is None:
@@ -205,7 +203,7 @@ def exec_card(step: GraphExec) -> str:
         ("device", lambda: step._ordinal),
         ("nodes", lambda: _kinds([row[-1] for row in step._nodes()])),
         ("launches", lambda: step.launch_count),
-        ("keeps", lambda: _kept(row[1] for row in step._retained())),
+        ("keeps", lambda: _kept(step._retained())),
     ]
     return framed("GraphExec", rows)
 
@@ -235,10 +233,9 @@ def _kinds(kinds: list[str]) -> str:
     return f"{len(kinds)}: {listed}" if kinds else "none"
 
 
-def _kept(sizes: Iterable[int]) -> str:
-    kept = list(sizes)
-    operands = f"{len(kept)} operand{'s' * (len(kept) != 1)}"
-    return f"{operands}, with {sized(sum(kept))} of memory" if kept else "nothing"
+def _kept(rows: tuple[tuple[Any, int, str, str, str], ...]) -> str:
+    operands = f"{len(rows)} operand{'s' * (len(rows) != 1)}"
+    return f"{operands}, with {sized(kept_size(rows))} of memory" if rows else "nothing"
 
 
 # --- errors ---------------------------------------------------------------------------------------

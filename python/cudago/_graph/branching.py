@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import _core
 from .. import _zconstants as _z
+from .._native import unnamed
 from .condition import expect_condition, setter
 from .place import Place
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .node import Node
 
 
+@unnamed
 class Branching(Place):
     """The part of `Builder` that deals with conditions."""
 

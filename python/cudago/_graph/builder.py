@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._memory.resource import mask_of
+from .._native import unnamed
 from .._stream.callee import expect_callback
 from .._tensor import copy, strided
 from .._tensor.element import pattern_for
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer
     from .._memory.device import Device
+    from .._tensor.array import OpaqueArray
     from ..typing import BufferLike, CaptureMode, MemoryLike, StreamLike
     from .graph import Graph
     from .node import Node
@@ -40,19 +42,24 @@ def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
     return node
 
 
+@unnamed
 class Builder(SignalNodes, Branching):
     """What graphs and nodes share: methods that add a node after others."""
 
     __slots__ = ()
 
     def memcpy(
-        self, dst: MemoryLike | Slot, src: MemoryLike | Slot, *, name: str | None = None
+        self,
+        dst: MemoryLike | OpaqueArray | Slot,
+        src: MemoryLike | OpaqueArray | Slot,
+        *,
+        name: str | None = None,
     ) -> Node:
         """Add a copy. Host memory is read or written at each launch.
 
         Parameters
         ----------
-        dst, src : Buffer, Pointer, Tensor, or any object with memory
+        dst, src : Buffer, Pointer, Tensor, OpaqueArray, or any object with memory
             NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries, of the same size. If
             one is a tensor with gaps between its elements, both must have the same shape. The graph
             keeps both alive, and a ``bytearray`` cannot be resized meanwhile. A `slot` can be
@@ -101,6 +108,7 @@ class Builder(SignalNodes, Branching):
             as_tensor(dst),
             as_tensor(src),
             (dst, src),
+            graph,
             lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
             lambda *launched: _launch(self, launched, name),
         )
@@ -149,9 +157,9 @@ class Builder(SignalNodes, Branching):
         """
         memory = slot.plain(dst)
         pattern: Any = pattern_for(memory, value)
-        if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
-            return strided.fill_node(dst, pattern, lambda *args: _launch(self, args, name))
         graph, deps = self._at()
+        if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
+            return strided.fill_node(dst, pattern, graph, lambda *args: _launch(self, args, name))
         if type(dst) is not Slot:
             return graph._node(graph._add_memset(deps, dst, pattern, name))
         slot.check(graph)
@@ -233,12 +241,13 @@ class Builder(SignalNodes, Branching):
         Raises
         ------
         ValueError
-            If the stream is capturing already.
+            If the stream is of another device than the graph.
         UnsupportedError
             If memory is allocated or freed in the block, and the driver is older than CUDA 12.9.
         CUDAError
-            If the capture was invalidated, or the graph cannot hold a node of it, such as a copy of
-            pageable memory in a body. Nothing is added then, nor if the block raises.
+            If the stream is capturing already, the capture was invalidated, or the graph cannot
+            hold a node of it, such as a copy of pageable memory in a body. Nothing is added then,
+            nor if the block raises.
 
         See Also
         --------

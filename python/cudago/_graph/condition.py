@@ -157,6 +157,9 @@ def setter(condition: Condition, value: Any) -> tuple[LaunchConfig, Kernel, tupl
             raise OverflowError(f"value must be 0 to 2**32-1, got {value}")
     elif size in _LOADS:
         name = f"memory_{size}"
+        address = _core._operand(value, value, False).address
+        if address % size:
+            raise ValueError(f"value of {size} bytes must be aligned to them, got {address:#x}")
     else:
         raise ValueError(f"value must have 1, 2, 4 or 8 bytes, got {size}")
     return LaunchConfig(grid=1, block=1), _kernel(name), (condition, value)

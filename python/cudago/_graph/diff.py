@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import math
+import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._kernel.kernel import Kernel
 from .._kernel.launch import LaunchConfig
 from .condition import ConditionHandle
 from .params import ChildGraphNodeParams, ConditionalNodeParams, record_of, shown
@@ -45,25 +47,189 @@ class GraphDiff:
     __repr__ = __str__
 
 
-# What handles of conditions stand for, in either graph: each graph has handles of its own.
-_Conditions: TypeAlias = tuple[dict[int, str], dict[int, str]]
+# Methods are made anew each time that they are asked for.
+_METHODS: tuple[type, ...] = (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)
+# What == compares without running anybody's code.
+_PLAIN: tuple[type, ...] = (int, float, bytes, str, frozenset, LaunchConfig, *_METHODS)
 
 
-def differences(
-    one: Graph, other: Graph, prefix: str = "", conditions: _Conditions | None = None
-) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Inside:
+    """Two graphs inside nodes of one name, which are to be compared next."""
+
+    one: Graph
+    other: Graph
+    prefix: str
+
+
+class _Side:
+    """One of the graphs, and what things stand for of which each graph has its own."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.conditions: dict[int, str] = {}  # what to call conditions, by their handles
+        self.allocs: dict[int, set[str]] = {}  # names of alloc nodes, by what they allocate
+        self.slots: dict[int, dict[str | int, str]] = {}  # by node and operand
+        for slot, uses in uses_of(graph).items():
+            for use in uses:
+                self.slots.setdefault(use.node, {})[use.place] = slot
+        graphs = [(graph, "")]
+        for inner, prefix in graphs:  # grows during the loop
+            for node in inner.nodes:
+                graphs += self._read(node, prefix)
+
+    def _read(self, node: Node, prefix: str) -> Iterator[tuple[Graph, str]]:
+        """Read a node, and yield the graphs inside it."""
+        name, row = prefix + node.name, None
+        if node.kind in ("alloc", "conditional"):
+            row = node.graph._params(node._id)[0]
+        if row is not None and node.kind == "alloc":
+            self.allocs.setdefault(row[0], set()).add(name)
+        elif row is not None:
+            self.conditions[row[1]] = f"condition of {name!r}"
+        if node.kind == "child graph" and isinstance(it := node.params, ChildGraphNodeParams):
+            yield it.graph, f"{name}/"
+        for i, body in enumerate(node.bodies):
+            yield body, f"{name}[{i}]/"
+
+    def place_of(self, operand: _core.Operand) -> tuple[object, ...]:
+        """Say where memory is: its address, or its place in what a node of the graph allocates."""
+        whole = operand.whole if operand.kind == "graph" and self.allocs else None
+        if whole is None or (address := int(whole.ptr)) not in self.allocs:
+            return (operand.address,)
+        return operand.address - address, *sorted(self.allocs[address])
+
+
+def differences(one: Graph, other: Graph) -> Iterator[str]:
     """Yield the lines: nodes, what they do, and edges; those of graphs inside after their node."""
-    conditions = conditions or (_conditions_of(one), _conditions_of(other))
-    ours, theirs = ({n.name: n for n in g.nodes} for g in (one, other))
-    for name, node in ours.items():
-        if name not in theirs:
-            yield f"- {node.kind} node {prefix + name!r}"
+    comparison = _Comparison(one, other)
+    open_now = [comparison.graphs(_Inside(one, other, ""))]
+    while open_now:
+        found = next(open_now[-1], None)
+        if found is None:
+            open_now.pop()
+        elif isinstance(found, _Inside):
+            open_now.append(comparison.graphs(found))
         else:
-            yield from _changes(node, theirs[name], prefix + name, conditions)
-    for name, node in theirs.items():
-        if name not in ours:
-            yield f"+ {node.kind} node {prefix + name!r}"
-    before, after = _edges(one), _edges(other)
+            yield found
+
+
+class _Comparison:
+    """A comparison of two graphs, with those inside them."""
+
+    def __init__(self, one: Graph, other: Graph) -> None:
+        self._sides = _Side(one), _Side(other)
+        self._code: dict[int, bytes] = {}  # of kernels, by its handle
+
+    def graphs(self, inside: _Inside) -> Iterator[str | _Inside]:
+        """Yield how two graphs differ, and the graphs inside that are to be compared."""
+        one, other, prefix = inside.one, inside.other, inside.prefix
+        ours, theirs = ({n.name: n for n in g.nodes} for g in (one, other))
+        for name, node in ours.items():
+            if name not in theirs:
+                yield f"- {node.kind} node {prefix + name!r}"
+            else:
+                yield from self._changes(node, theirs[name], prefix + name)
+        for name, node in theirs.items():
+            if name not in ours:
+                yield f"+ {node.kind} node {prefix + name!r}"
+        yield from _edge_changes(_edges(one), _edges(other), prefix)
+
+    def _changes(self, one: Node, other: Node, name: str) -> Iterator[str | _Inside]:
+        if one.kind != other.kind:
+            yield f"~ {name!r}: {one.kind} node → {other.kind} node"
+            return
+        yield from self._slots(one, other, name)
+        was, now = one.params, other.params
+        if was is None or now is None:
+            if was is not now:
+                yield f"~ {name!r}: parameters are known of one node only"
+        elif isinstance(was, ChildGraphNodeParams) and isinstance(now, ChildGraphNodeParams):
+            yield _Inside(was.graph, now.graph, f"{name}/")
+        elif isinstance(was, ConditionalNodeParams) and isinstance(now, ConditionalNodeParams):
+            defaults = _default(one), _default(other)
+            if defaults[0] != defaults[1]:
+                yield f"~ {name!r}: default {defaults[0]} → {defaults[1]}"
+            yield from _conditional(was, now, name)
+        else:
+            ours, theirs = self._sides
+            before, after = _fields(one, was, ours), _fields(other, now, theirs)
+            for field in before:
+                yield from self._values(f"~ {name!r}: {field}", before[field], after[field])
+
+    def _slots(self, one: Node, other: Node, name: str) -> Iterator[str]:
+        """Yield which operands have other slots."""
+        before, after = (
+            side.slots.get(node._id, {})
+            for side, node in zip(self._sides, (one, other), strict=True)
+        )
+        for place in sorted(before.keys() | after.keys(), key=str):
+            was, now = (shown(it[place]) if place in it else "none" for it in (before, after))
+            if was != now:
+                what = f"args[{place}]" if isinstance(place, int) else place
+                yield f"~ {name!r}: slot of {what} {was} → {now}"
+
+    def _values(self, what: str, was: tuple[Any, Any], now: tuple[Any, Any]) -> Iterator[str]:
+        """Compare values, each with its Operand or those of its items."""
+        (one, ours), (other, theirs) = was, now
+        if _is_tuple(one) and _is_tuple(other) and len(one) == len(other):
+            count = len(one)
+            ours, theirs = (o if _is_tuple(o) else (None,) * count for o in (ours, theirs))
+            for i in range(count):
+                pairs = (one[i], ours[i]), (other[i], theirs[i])
+                yield from self._values(f"{what}[{i}]", *pairs)
+        elif (
+            one is not other and not self._equal(one, other) and not self._is_same_memory(was, now)
+        ):
+            before, after = shown(one), shown(other)
+            if before == after:  # such as kernels of one name, and objects that show no address
+                after = f"another {after}"
+            yield f"{what} {before} → {after}"
+
+    def _equal(self, was: Any, now: Any) -> bool:
+        """Compare values that are not memory. -0.0 is not 0.0, and nan is nan."""
+        if type(was) is not type(now):
+            return False
+        if isinstance(was, float) and (math.isnan(was) or not was):
+            is_nan, sign = math.isnan(was), math.copysign(1, was)
+            return is_nan == math.isnan(now) and sign == math.copysign(1, now)
+        if isinstance(was, Kernel):
+            return was._fact("symbol") == now._fact("symbol") and (
+                was._code is now._code or self._data(was) == self._data(now)
+            )
+        return isinstance(was, _PLAIN) and bool(was == now)
+
+    def _data(self, kernel: Kernel) -> bytes:
+        """Return the code that a kernel is of."""
+        handle = kernel._code
+        if handle.id not in self._code:
+            self._code[handle.id] = bytes(_core._code_data(handle.id, "data", None))
+        return self._code[handle.id]
+
+    def _is_same_memory(self, was: tuple[Any, Any], now: tuple[Any, Any]) -> bool:
+        """Whether these are views of the same bytes. The contents do not matter: they may change.
+
+        The address tells: both graphs keep what is there. What each graph allocates itself is the
+        same if nodes of one name do.
+        """
+        (one, ours), (other, theirs) = was, now
+        if not isinstance(ours, _core.Operand) or not isinstance(theirs, _core.Operand):
+            return False
+        if type(one) is not type(other) or not ours.nbytes:
+            return False
+        if (ours.nbytes, ours.kind) != (theirs.nbytes, theirs.kind):
+            return False
+        places = (s.place_of(o) for s, o in zip(self._sides, (ours, theirs), strict=True))
+        return next(places) == next(places) and _view(one) == _view(other)
+
+
+def _edges(graph: Graph) -> dict[tuple[str, str], str]:
+    data = graph.edge_data
+    return {(a.name, b.name): data.get((a, b), "") for a, b in graph.edges}
+
+
+def _edge_changes(
+    before: dict[tuple[str, str], str], after: dict[tuple[str, str], str], prefix: str
+) -> Iterator[str]:
     for sign, edges, others in (("-", before, after), ("+", after, before)):
         for a, b in sorted(edges.keys() - others.keys()):
             how = f" ({edges[a, b]})" if edges[a, b] else ""
@@ -74,74 +240,31 @@ def differences(
             yield f"~ edge {prefix + a!r} → {prefix + b!r}: {was} → {now}"
 
 
-def _edges(graph: Graph) -> dict[tuple[str, str], str]:
-    data = graph.edge_data
-    return {(a.name, b.name): data.get((a, b), "") for a, b in graph.edges}
-
-
-def _conditions_of(graph: Graph, prefix: str = "") -> dict[int, str]:
-    """Return what to call the conditions of nodes, by their handles."""
-    found: dict[int, str] = {}
-    for node in graph.nodes:
-        row = graph._params(node._id)[0] if node.kind == "conditional" else None
-        if row is not None:
-            found[row[1]] = f"condition of {prefix + node.name!r}"
-        for i, body in enumerate(node.bodies):
-            found |= _conditions_of(body, f"{prefix}{node.name}[{i}]/")
-    return found
-
-
-def _changes(one: Node, other: Node, name: str, conditions: _Conditions) -> Iterator[str]:
-    if one.kind != other.kind:
-        yield f"~ {name!r}: {one.kind} node → {other.kind} node"
-        return
-    yield from _slots(one, other, name)
-    was, now = one.params, other.params
-    if was is None or now is None:
-        if was is not now:
-            yield f"~ {name!r}: parameters are known of one node only"
-    elif isinstance(was, ChildGraphNodeParams) and isinstance(now, ChildGraphNodeParams):
-        yield from differences(was.graph, now.graph, f"{name}/", conditions)
-    elif isinstance(was, ConditionalNodeParams) and isinstance(now, ConditionalNodeParams):
-        defaults = _default(one), _default(other)
-        if defaults[0] != defaults[1]:
-            yield f"~ {name!r}: default {defaults[0]} → {defaults[1]}"
-        yield from _conditional(was, now, name, conditions)
-    else:
-        sides = (one, was, conditions[0]), (other, now, conditions[1])
-        before, after = (_fields(*side) for side in sides)
-        for field in before:
-            yield from _values(f"~ {name!r}: {field}", before[field], after[field])
-
-
-def _slots(one: Node, other: Node, name: str) -> Iterator[str]:
-    """Yield which operands have other slots."""
-    before, after = (
-        {u.place: slot for slot, us in uses_of(n.graph).items() for u in us if u.node == n._id}
-        for n in (one, other)
-    )
-    for place in sorted(before.keys() | after.keys(), key=str):
-        was, now = (shown(slots[place]) if place in slots else "none" for slots in (before, after))
-        if was != now:
-            what = f"args[{place}]" if isinstance(place, int) else place
-            yield f"~ {name!r}: slot of {what} {was} → {now}"
-
-
 def _default(node: Node) -> int | None:
     """Return the default of a conditional node's condition."""
-    row = node.graph._params(node._id)[0]
-    assert row is not None
+    row = _row(node)
     return row[2] if len(row) > 4 else None
 
 
-def _fields(node: Node, params: object, conditions: dict[int, str]) -> dict[str, tuple[Any, Any]]:
+def _row(node: Node) -> tuple[Any, ...]:
+    row = node.graph._params(node._id)[0]
+    assert row is not None
+    return row
+
+
+def _fields(node: Node, params: object, side: _Side) -> dict[str, tuple[Any, Any]]:
     """Return the fields of a node's parameters, each with its Operand or those of its items."""
     held = _held(node)
     fields: dict[str, tuple[Any, Any]] = {n: (v, held.get(n)) for n, v in vars(params).items()}
     if "args" in fields:
         args, operands = fields["args"]
-        named = tuple(conditions.get(a, a) if isinstance(a, ConditionHandle) else a for a in args)
+        called = side.conditions
+        named = tuple(called.get(a, a) if isinstance(a, ConditionHandle) else a for a in args)
         fields["args"] = named, operands
+    if node.kind == "alloc":
+        del fields["address"]  # each graph's memory has its own
+    if node.kind == "free" and (names := side.allocs.get(_row(node)[0])):
+        fields["buffer"] = f"memory of {', '.join(map(repr, sorted(names)))}", None
     return fields
 
 
@@ -156,54 +279,18 @@ def _held(node: Node) -> dict[str, Any]:
 
 
 def _conditional(
-    was: ConditionalNodeParams, now: ConditionalNodeParams, name: str, conditions: _Conditions
-) -> Iterator[str]:
+    was: ConditionalNodeParams, now: ConditionalNodeParams, name: str
+) -> Iterator[str | _Inside]:
     if (was.type, len(was.bodies)) != (now.type, len(now.bodies)):
         yield f"~ {name!r}: {was.type} of {len(was.bodies)} → {now.type} of {len(now.bodies)}"
         return
     for i, (one, other) in enumerate(zip(was.bodies, now.bodies, strict=True)):
         inside = f"{name}/" if len(was.bodies) == 1 else f"{name}[{i}]/"
-        yield from differences(one, other, inside, conditions)
-
-
-def _values(what: str, was: tuple[Any, Any], now: tuple[Any, Any]) -> Iterator[str]:
-    """Compare values, each with its Operand or those of its items."""
-    (one, ours), (other, theirs) = was, now
-    if _is_tuple(one) and _is_tuple(other) and len(one) == len(other):
-        count = len(one)
-        ours, theirs = (o if _is_tuple(o) else (None,) * count for o in (ours, theirs))
-        for i in range(count):
-            yield from _values(f"{what}[{i}]", (one[i], ours[i]), (other[i], theirs[i]))
-    elif one is not other and not _equal(one, other) and not _is_same_memory(was, now):
-        yield f"{what} {shown(one)} → {shown(other)}"
+        yield _Inside(one, other, inside)
 
 
 def _is_tuple(value: Any) -> bool:
     return issubclass(type(value), tuple)
-
-
-def _equal(was: Any, now: Any) -> bool:
-    """Compare values that are not memory. -0.0 is not 0.0, and nan is nan."""
-    if type(was) is not type(now) or not isinstance(was, (int, float, bytes, str, LaunchConfig)):
-        return False
-    if isinstance(was, float) and (math.isnan(was) or not was):
-        return math.isnan(was) == math.isnan(now) and math.copysign(1, was) == math.copysign(1, now)
-    return bool(was == now)
-
-
-def _is_same_memory(was: tuple[Any, Any], now: tuple[Any, Any]) -> bool:
-    """Whether these are views of the same bytes. The contents do not matter: they may change.
-
-    The address tells: both graphs keep what is there.
-    """
-    (one, ours), (other, theirs) = was, now
-    if not isinstance(ours, _core.Operand) or not isinstance(theirs, _core.Operand):
-        return False
-    if type(one) is not type(other) or not ours.nbytes:
-        return False
-    if (ours.address, ours.nbytes, ours.kind) != (theirs.address, theirs.nbytes, theirs.kind):
-        return False
-    return _view(one) == _view(other)
 
 
 def _view(thing: Any) -> tuple[str, ...]:

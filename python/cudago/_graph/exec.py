@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from .. import _core
 from .._card import card
+from .._native import final
 from .._ordinal import device_at
-from ..errors import CUDAError, GraphUpdateError
+from ..errors import ClosedError, CUDAError, GraphUpdateError
+from .again import in_order
 from .embedding import launch_into
 from .exec_node import ExecNode
 from .profile import GraphProfile, profile_of
@@ -18,6 +20,8 @@ from .retained import Retained, retained_of
 from .slot import bind, moved, set_uses, uses_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .._memory.device import Device
     from .._stream.stream import Stream
     from ..typing import KernelArgument, StreamLike
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphExec"]
 
 
+@final
 class GraphExec(_core.GraphExec):
     """An executable graph. Created by `Graph.instantiate`.
 
@@ -61,6 +66,18 @@ class GraphExec(_core.GraphExec):
     def nodes(self) -> tuple[ExecNode, ...]:
         """The nodes, in order of creation."""
         return tuple([self._node(*row) for row in self._nodes()])
+
+    def __iter__(self) -> Iterator[ExecNode]:
+        """Yield the nodes in topological order, as `Graph` does, with those of graphs inside."""
+        rows = {row[0]: row for row in self._nodes()}
+        order = in_order(list(rows), self._edges())
+        return iter([self._node(*rows[number]) for number in order])
+
+    def __contains__(self, node: object) -> bool:
+        """Whether it is a node of the executable, or the name of one."""
+        if isinstance(node, ExecNode):
+            node = node.name if node.exec is self else None
+        return isinstance(node, str) and self._find(node) is not None
 
     def update(self, graph: Graph) -> None:
         """Change every node to what a graph says, for later launches.
@@ -245,7 +262,11 @@ class GraphExec(_core.GraphExec):
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.GraphExec: closed>"
-        return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
+        try:
+            nodes = self._count()
+        except ClosedError:  # the interpreter is ending
+            return "<cudago.GraphExec: closed>"
+        return f"<cudago.GraphExec of {nodes} nodes, launched {self.launch_count} times>"
 
 
 def _is_shared(name: str, step: GraphExec) -> bool:

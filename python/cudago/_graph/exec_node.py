@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._native import final
 from .params import params_of
 from .update import update_node
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ExecNode"]
 
 
+@final
 class ExecNode(_core.ExecNode):
     """A node of an executable, whose parameters can be changed for later launches.
 
@@ -134,6 +136,12 @@ class ExecNode(_core.ExecNode):
         ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``
         """
         self.enabled = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecNode) and other.exec is self.exec and other._id == self._id
+
+    def __hash__(self) -> int:
+        return hash((self.exec, self._id))
 
     def __repr__(self) -> str:
         return f"<cudago.ExecNode {self.name!r}: {self.kind}>"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._native import unnamed
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
+@unnamed
 class Shared:
     """The part of `Graph` that deals with handles."""
 

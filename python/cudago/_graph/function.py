@@ -9,7 +9,7 @@ import operator
 from functools import partial, update_wrapper
 from threading import get_ident
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 from weakref import ref
 
 from .. import _core
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphFunction", "graph"]
 
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _REFUSED: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (inspect.iscoroutinefunction, "an async function"),
     (inspect.isasyncgenfunction, "an async generator"),
@@ -290,8 +291,13 @@ class GraphFunction(Generic[_P]):
 
     @overload
     def __get__(self, obj: None, owner: type | None = None) -> Self: ...
+    # Of an instance it is a bound method, which has all of this too. Type checkers see the latter.
     @overload
-    def __get__(self, obj: object, owner: type | None = None) -> Callable[..., None]: ...
+    def __get__(
+        self: GraphFunction[Concatenate[Any, _Q]], obj: object, owner: type | None = None
+    ) -> GraphFunction[_Q]: ...
+    @overload
+    def __get__(self, obj: object, owner: type | None = None) -> GraphFunction[...]: ...
     def __get__(self, obj: object, owner: type | None = None) -> Any:
         return self if obj is None else MethodType(self, obj)
 
@@ -361,7 +367,10 @@ def graph(func: Any = None, /, *, max_graphs: int = 16) -> Any:
     its signature names, such as ``self``.
 
     The function is captured in the mode ``"thread_local"``. If it raises an exception, the capture
-    is discarded and the stream can be used. Threads can call it at the same time.
+    is discarded and the stream can be used. Threads can call it at the same time; in one stream
+    they take turns. Other work that a thread queues in the stream while another thread's call is
+    captured becomes part of that graph, as in any capture: give it a stream of its own, or make
+    the first calls before the threads start.
 
     References
     ----------

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Literal
 
 from .. import _core
 from .. import _zconstants as _z
+from .._native import final
 from .._ordinal import device_at
 from .._stream.fork import Fork
 from .._stream.stream import stream_of
@@ -69,10 +70,6 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         """Create an empty graph."""
         made: Graph = _core._graph_new(device_at() if device is None else device)
         return made
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuse: captures, clones, bodies and files would make graphs of another class."""
-        raise TypeError("cudago.Graph cannot be subclassed: keep a graph in an attribute")
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self, ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._native import unnamed
 from .._stream.memop import condition_code
 from .place import Place
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .node import Node
 
 
+@unnamed
 class MemoryOperationNodes(Place):
     """The part of `Builder` that adds memory operations."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _core
+from .._native import final
 from ..errors import ClosedError
 from .builder import Builder
 from .params import params_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Node"]
 
 
+@final
 class Node(Builder, _core.Node):
     """One operation of a graph. Its methods add operations that depend on it.
 
@@ -128,7 +130,7 @@ class Node(Builder, _core.Node):
     def update(self, /, *, dst: MemoryLike | Slot = ..., src: MemoryLike | Slot = ...) -> None: ...
     @overload
     def update(
-        self, /, dst: MemoryLike | Slot = ..., value: int | BufferLike | np.generic = ...
+        self, /, dst: MemoryLike | Slot = ..., value: complex | BufferLike | np.generic = ...
     ) -> None: ...
     @overload
     def update(

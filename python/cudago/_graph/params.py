@@ -336,31 +336,52 @@ def changed(
 ) -> tuple[Any, ...]:
     """Return configuration, kernel and arguments of a record, with what an update changes."""
     kernel, config, *args = record
+    given = _given(change)
     named = dict(named)
-    places: dict[Any, Any] = {}
+    for what in ("config", "kernel"):
+        if what in given and what in named:
+            raise TypeError(f"update of a kernel node got {what} twice")
+    if not change and not named:
+        raise TypeError("update of a kernel node needs what is to change")
+    config = given.get("config", named.pop("config", config))
+    kernel = given.get("kernel", named.pop("kernel", kernel))
+    new: dict[int, Any] = {}
+    for index, value in given.get("arguments by position", {}).items():
+        new[_position(kernel, index, len(args))] = value
+    known = kernel.parameter_names if named else ()
+    for name, value in named.items():
+        at = _named(kernel, name, known, len(args))
+        if at in new:
+            raise TypeError(
+                f"parameter {at} of kernel {kernel.name} is given twice: by its position and as "
+                f"{name!r}"
+            )
+        new[at] = value
+    for at, value in new.items():
+        args[at] = value
+    return config, kernel, *args
+
+
+def _given(change: tuple[Any, ...]) -> dict[str, Any]:
+    """Return by kind what an update of a kernel node is given without names."""
+    given: dict[str, Any] = {}
     for thing in change:
         if isinstance(thing, _core.LaunchConfig):
-            config = thing
+            what = "config"
         elif isinstance(thing, _core.Kernel):
-            kernel = thing
+            what = "kernel"
         elif issubclass(type(thing), dict):
-            places = thing
+            what = "arguments by position"
         else:
             raise TypeError(
                 f"update of a kernel node takes config, kernel, *args; or what changes: a "
                 f"LaunchConfig, a Kernel, arguments by name, or a dict of arguments by position, "
                 f"not {type(thing).__name__}"
             )
-    if not change and not named:
-        raise TypeError("update of a kernel node needs what is to change")
-    config, kernel = named.pop("config", config), named.pop("kernel", kernel)
-    for index, value in places.items():
-        args[_position(kernel, index, len(args))] = value
-    if named:
-        known = kernel.parameter_names
-        for name, value in named.items():
-            args[_named(kernel, name, known, len(args))] = value
-    return config, kernel, *args
+        if what in given:
+            raise TypeError(f"update of a kernel node got {what} twice")
+        given[what] = thing
+    return given
 
 
 def _position(kernel: Kernel, index: Any, count: int) -> int:

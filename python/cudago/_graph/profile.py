@@ -150,12 +150,15 @@ class GraphProfile:
     def _lines(self) -> Iterable[str]:
         """Yield the table, with bars."""
         most = max((row.microseconds for row in self.rows), default=0) or 1
-        names = max((len(row.name) for row in self.rows), default=0)
+        from .._display.dot import printable  # names are the program's: a table has a line for each
+
+        shown = [printable(row.name).replace("\n", " ") for row in self.rows]
+        names = max(map(len, shown), default=0)
         kinds = max((len(row.kind) for row in self.rows), default=0)
         yield f"{self.microseconds:10.2f} µs in {len(self.rows)} nodes, each run alone"
-        for row in self.rows:
+        for row, name in zip(self.rows, shown, strict=True):
             bar = "█" * round(_WIDEST * row.microseconds / most)
-            text = f"{row.name:{names}}  {row.kind:{kinds}}  {bar}"
+            text = f"{name:{names}}  {row.kind:{kinds}}  {bar}"
             yield f"{row.microseconds:10.2f} µs  {text}".rstrip()
 
     _repr_html_ = card

@@ -8,6 +8,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from .._card import card, picture
+from .._native import unnamed
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def boxes(fold: int | None) -> int | None:
     return fold
 
 
+@unnamed
 class Shown:
     """The part of `Graph` that shows it."""
 
@@ -43,6 +45,7 @@ class Shown:
         -------
         str
             Nodes with their names, kinds, sizes and operands, and `Node.made_at` as a tooltip.
+            Characters that cannot be printed are replaced.
         """
         return self._dot()
 
@@ -59,7 +62,8 @@ class Shown:
         -------
         str
             SVG, with the nodes in layers from top to bottom, and graphs inside nodes in their box.
-            The title of a box, which browsers show under the pointer, is `Node.made_at`.
+            The title of a box, which browsers show under the pointer, is `Node.made_at`. Of graphs
+            that are nested deeper than 64 levels only the number of nodes is given.
         """
         most = boxes(fold)
         from .._display.picture import svg

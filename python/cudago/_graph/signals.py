@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, overload
 
 from .. import _core
+from .._native import unnamed
 from .memop import MemoryOperationNodes
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .node import Node
 
 
+@unnamed
 class SignalNodes(MemoryOperationNodes):
     """The part of `Builder` that orders a graph with what is outside it."""
 

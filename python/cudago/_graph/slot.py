@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
+from ..errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,6 +43,8 @@ class Slot:
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         if isinstance(object, Slot):
             raise TypeError("a slot cannot hold another slot")
+        if isinstance(object, _core.Buffer | _core.Tensor) and object.is_closed:
+            raise ClosedError(f"{type(object).__name__.lower()} is closed")
         self.name, self.object = name, object
 
     def __repr__(self) -> str:

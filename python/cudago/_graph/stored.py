@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._native import unnamed
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
+@unnamed
 class Stored:
     """The part of `Graph` that deals with files."""
 
@@ -56,7 +58,8 @@ class Stored:
         and kernels as PTX, or as machine code if their PTX is not known. Operands refer to the
         allocations that they are in, so those that share memory share it in the loaded graph. It
         has no Python functions, and nothing that Python runs. An argument that is an address, as an
-        int, is understood if another operand is in that memory; otherwise it stays that number.
+        int, is understood if another operand is in that memory; otherwise it stays that number. A
+        struct with such an address, at any of its bytes, cannot be saved.
         Updates of executables are not part of the graph.
 
         It is a zip file without compression: ``graph.json``, ``code/N`` and ``memory/N``.

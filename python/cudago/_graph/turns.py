@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Turns of threads on a stream, so that no thread's work falls into another thread's capture."""
+"""Turns of threads that call graph functions on a stream: no call falls into another's capture."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .graph import Graph
 from .retained import object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .._core import Operand
 
@@ -138,29 +138,42 @@ def kept_bytes() -> dict[str, int]:
 
     Whole allocations, each once. What graphs allocate themselves is not among it.
     """
-    seen: dict[int, tuple[str, int]] = {}
+    ranges: dict[str, list[tuple[int, int]]] = {}
     for holder in _core._objects_of((Graph, GraphExec), None):
         for held, nbytes, *_ in _rows(holder):
             if type(held) is _core.Operand and held.kind in _COUNTED:
-                address, where = _allocation(held, nbytes)
-                seen[address] = where
-    sums: dict[str, int] = {}
-    for name, nbytes in seen.values():
-        sums[name] = sums.get(name, 0) + nbytes
-    return sums
+                name, low, high = _allocation(held, nbytes)
+                ranges.setdefault(name, []).append((low, high))
+    return {name: covered(them) for name, them in ranges.items()}
 
 
-def _allocation(held: Operand, nbytes: int) -> tuple[int, tuple[str, int]]:
-    """Return the address of what an operand keeps, where it is, and its size."""
+def kept_size(rows: Iterable[tuple[Any, int, str, str, str]]) -> int:
+    """Return how much memory of all kinds the rows of `_retained` keep: each allocation once."""
+    return covered(
+        _allocation(held, nbytes)[1:] for held, nbytes, *_ in rows if type(held) is _core.Operand
+    )
+
+
+def covered(ranges: Iterable[tuple[int, int]]) -> int:
+    """Return how many addresses are in ranges, which may overlap."""
+    total = end = 0
+    for low, high in sorted(ranges):
+        total += max(0, high - max(low, end))
+        end = max(end, high)
+    return total
+
+
+def _allocation(held: Operand, nbytes: int) -> tuple[str, int, int]:
+    """Return where what an operand keeps is, as a name and as a range of addresses."""
     try:
         whole = held.whole
     except ClosedError:  # a reset has taken it
-        return held.address, (held.kind, 0)
+        return held.kind, held.address, held.address
     if whole is None:
-        return held.address, (held.kind, nbytes)
+        return held.kind, held.address, held.address + nbytes
     device = whole.device
     name = held.kind if device is None or held.kind != "device" else f"device {device.ordinal}"
-    return whole.handle, (name, whole.size)
+    return name, whole.handle, whole.handle + whole.size
 
 
 def _is(held: Any, obj: object, wanted: tuple[int, int] | None) -> bool:

@@ -41,6 +41,7 @@ class Bindings:
     def _take(self, given: Mapping[str, Any]) -> None:
         slots: dict[str, list[_Use]] = {}
         names: dict[str, list[_Use]] = {}
+        by: dict[tuple[str, str | int], str] = {}
         for use, slot in self._uses():
             names.setdefault(f"{use.path}.{use.place}", []).append(use)
             if use.name:
@@ -56,6 +57,12 @@ class Bindings:
             if name not in slots and len(set(uses)) > 1:
                 raise ValueError(f"{name!r} may mean operands of two nodes: rename one of them")
             for use in uses:
+                other = by.setdefault((use.path, use.place), name)
+                if other != name:
+                    raise TypeError(
+                        f"{other!r} and {name!r} are the same operand, {use.place} of node "
+                        f"{use.path!r}: give one of them"
+                    )
                 self._kept[use.path, use.place] = plain(thing)
                 self._paths.add(use.path)
 

@@ -92,9 +92,20 @@ class Ranges:
                 del made["int"]
                 made |= {"memory": number, "offset": address - r.low, "size": r.high - address}
         for data, what in self._watched_bytes:
-            for at in range(0, len(data) - 7, 8):
-                if self._number(int.from_bytes(data[at : at + 8], "little")) >= 0:
-                    raise ValueError(f"{what} has an address in it, at byte {at}: cannot be saved")
+            self._check(data, what)
+
+    def _check(self, data: bytes, what: str) -> None:
+        """Raise an error if a struct has an address, at any byte: it may be packed.
+
+        Numbers that happen to be an address are refused too. There are few: seven bytes of eight
+        that lie across small numbers are zero, and memory is above 2**32 on both drivers.
+        """
+        for at in range(len(data) - 7):
+            if self._number(int.from_bytes(data[at : at + 8], "little")) >= 0:
+                raise ValueError(
+                    f"{what} has an address in it, at byte {at}, or numbers that read as one: "
+                    "cannot be saved"
+                )
 
     def _number(self, address: int, *, at_end: bool = False) -> int:
         """Return the number of the range that an address is in, or -1."""

@@ -62,6 +62,9 @@ class KernelAttributes:
         object.__setattr__(self, "_kernel", kernel)
         object.__setattr__(self, "_device", device)
 
+    def __reduce__(self) -> tuple[type[KernelAttributes], tuple[Kernel, Device]]:
+        return KernelAttributes, (self._kernel, self._device)
+
     if TYPE_CHECKING:
 
         @property

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Types of elements, by their names in C++ and in array interfaces, as the border knows them.
+"""Types of parameters and of elements, by their names in C++ and in array interfaces.
 
-A byte: the kind in DLPack's numbers, without the sign of integers, and the width. 0 is not known,
-or bytes, which may hold anything. From 128 on it is what an integer itself may be.
+A byte, as the border knows it. Of a pointer: the kind of its elements in DLPack's numbers, without
+the sign of integers, and the width. 0 is not known. From 127 on it is what is known of no element.
 """
 
 from __future__ import annotations
@@ -35,42 +35,71 @@ _IGNORED = {"const", "volatile", "__restrict__", "__restrict", "__grid_constant_
 _WORD = re.compile(r"[A-Za-z_]\w*|\S")
 _OF_TYPESTR = {"i": _INT, "u": _INT, "f": _FLOAT, "c": _COMPLEX}
 
-
-# Ranges of integers, and names of types that have them. What char is depends on the host.
-_SIGNED, _UNSIGNED, _BOOL = 129, 130, 131
-_RANGES = {
+# What is no element: a pointer to what is not known; integers, of which those that are unsigned and
+# as wide as an address may be one, and size_t and those with a sign are none; handles.
+_POINTER, _SIGNED, _UNSIGNED, _BOOL, _SIZE, _TEXTURE, _SURFACE, _CONDITION = 127, *range(129, 136)
+_OTHERS = {
     **dict.fromkeys(("bool", "_Bool"), _BOOL),
     **dict.fromkeys((f"int{bits}_t" for bits in (8, 16, 32, 64)), _SIGNED),
     **dict.fromkeys(("intptr_t", "ptrdiff_t"), _SIGNED),
     **dict.fromkeys((f"uint{bits}_t" for bits in (8, 16, 32, 64)), _UNSIGNED),
-    **dict.fromkeys(("uintptr_t", "size_t", "uchar", "ushort", "uint", "ulong"), _UNSIGNED),
+    **dict.fromkeys(("uintptr_t", "uchar", "ushort", "uint", "ulong"), _UNSIGNED),
+    "size_t": _SIZE,
+    **dict.fromkeys(("cudaTextureObject_t", "CUtexObject"), _TEXTURE),
+    **dict.fromkeys(("cudaSurfaceObject_t", "CUsurfObject"), _SURFACE),
+    **dict.fromkeys(("cudaGraphConditionalHandle", "CUgraphConditionalHandle"), _CONDITION),
+}
+_NBYTES = {
+    **dict.fromkeys(("bool", "_Bool", "uchar"), 1),
+    **dict.fromkeys(("ushort", "half", "__half", "nv_bfloat16", "__nv_bfloat16"), 2),
+    **dict.fromkeys(("uint", "float"), 4),
+    **dict.fromkeys(("intptr_t", "uintptr_t", "ptrdiff_t", "size_t", "ulong", "double"), 8),
+    **{f"{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{name: 8 for name, what in _OTHERS.items() if what >= _TEXTURE},
 }
 
 
+def _words(ctype: str, source: str) -> list[str]:
+    """Return what a type consists of; nothing if a name may mean something else in `source`."""
+    known = re.sub(r"\b(?:cuda::)?std::", "", ctype)
+    words = [w for w in _WORD.findall(known) if w not in _IGNORED]
+    return [] if any(_is_renamed(w, source) for w in words if w.isidentifier()) else words
+
+
 def element_of(ctype: str, source: str) -> int:
-    """Return what a type such as ``const float*`` points to, or a number may be; 0 if not known.
+    """Return what a type such as ``const float*`` points to, or a value may be; 0 if not known.
 
     `source` is where it is used, which may give names another meaning.
     """
-    words = [
-        w for w in _WORD.findall(re.sub(r"\b(?:cuda::)?std::", "", ctype)) if w not in _IGNORED
-    ]
+    words = _words(ctype, source)
     if "*" not in words:
-        known = _range(words)
-        return known if known and not any(_is_renamed(w, source) for w in words) else 0
-    if words.count("*") != 1 or words[-1] != "*":
+        return _other(words)
+    if words[-1] != "*":
         return 0
     words.pop()
     if words and set(words) <= _INTEGER:
-        named = _integer(words)
-    else:
-        named = _OF_CPP.get(words[0], 0) if len(words) == 1 else 0
-    return named if named and not any(_is_renamed(w, source) for w in words) else 0
+        return _integer(words)
+    return _OF_CPP.get(words[0], _POINTER) if len(words) == 1 else _POINTER
 
 
-def _range(words: list[str]) -> int:
+def nbytes_of(ctype: str) -> tuple[int, bool] | None:
+    """Return the size of a type in bytes, and whether it is a floating-point number of C.
+
+    None of what is not known.
+    """
+    words = _words(ctype, "")
+    if words and words[-1] == "*":
+        return 8, False
+    if words and set(words) <= {*_INTEGER, "char"}:
+        of = {"char": 1, "short": 2, "long": 8}
+        return next((n for word, n in of.items() if word in words), 4), False
+    nbytes = _NBYTES.get(words[0]) if len(words) == 1 else None
+    return None if nbytes is None else (nbytes, words[0] in ("float", "double"))
+
+
+def _other(words: list[str]) -> int:
     if not words or not set(words) <= {*_INTEGER, "char"}:
-        return _RANGES.get(words[0], 0) if len(words) == 1 else 0
+        return _OTHERS.get(words[0], 0) if len(words) == 1 else 0
     if "unsigned" in words:
         return _UNSIGNED
     return _SIGNED if "char" not in words or "signed" in words else 0

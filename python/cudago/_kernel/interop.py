@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .._native import number_text
 from .elements import element_of_typestr
 
 _TYPESTR = re.compile(r"[<>|=][A-Za-z](\d+)")
@@ -96,12 +98,15 @@ def _data(pair: Any, what: str) -> tuple[int, Any]:
 def _size(shape: list[int], item: int, what: str) -> int:
     if item < 1 or any(n < 0 for n in shape):
         raise ValueError(f"{what}: a shape of {shape} with {item} bytes per element has no size")
-    nbytes = 0 if 0 in shape else item
-    for n in shape if nbytes else ():
-        nbytes *= n
-        if nbytes >= _ADDRESSES:
-            raise ValueError(f"{what}: the size of a shape of {shape} does not fit 64 bits")
+    nbytes = 0 if 0 in shape else item * math.prod(shape)
+    if nbytes >= _ADDRESSES:
+        raise ValueError(too_large(shape, what))
     return nbytes
+
+
+def too_large(shape: Sequence[int], what: str) -> str:
+    """Say that there is no such memory."""
+    return f"{what}: the size of a shape of {number_text(list(shape))} does not fit 64 bits"
 
 
 def _check_strides(shape: list[int], strides: list[int], item: int, what: str) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
-from .elements import element_of
+from .elements import element_of, nbytes_of
 from .named import arranged
 from .object_code import ObjectCode
 from .parameter_names import parameter_names
@@ -58,6 +59,16 @@ class Parameter(str):
         return str(self)
 
 
+def _fits(ctype: str, parameter: Parameter) -> bool:
+    """Whether a parameter can be of a type, as far as the type is known."""
+    known = nbytes_of(ctype)
+    if known is None:
+        return True
+    nbytes, is_float = known
+    return nbytes == parameter.size and (is_float or not parameter.startswith("f"))
+
+
+@final
 class Kernel(_core.Kernel):
     """A function that runs on a device.
 
@@ -131,9 +142,14 @@ class Kernel(_core.Kernel):
         another library's array that is passed for it must have elements of that type, whatever the
         sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
         anything for a pointer to bytes, vectors, other structs and template parameters. Where one
-        is an integer or a bool, what is passed for it must be in its range. Set it to types for
+        is an integer or a bool, what is passed for it must be in its range. What is of 8 bytes in
+        the code may be memory, a number or a handle: a pointer takes no `Texture`; ``size_t`` and
+        integers with a sign take no memory, and others do, as programs pass addresses in them; a
+        ``cudaTextureObject_t`` takes a `Texture`, a ``cudaSurfaceObject_t`` a `Surface`, a
+        ``cudaGraphConditionalHandle`` a condition of the graph, or a handle. Set it to types for
         code that has neither, as `ObjectCode.get_kernel` does for ``strict_types``, or to an empty
-        tuple so that nothing is checked.
+        tuple so that nothing is checked. What the code shows to be of another size or kind is a
+        ValueError.
         """
         return self._types
 
@@ -146,11 +162,21 @@ class Kernel(_core.Kernel):
             raise ValueError(
                 f"kernel {self.name} has {count} parameter(s), got {len(types)} type(s) for them"
             )
+        for index, (given, parameter) in enumerate(zip(types, self.signature, strict=bool(types))):
+            if not _fits(given, parameter):
+                raise ValueError(
+                    f"parameter {index} of kernel {self.name} is {parameter} in its code, and "
+                    f"cannot be of type {given!r}"
+                )
         self._know(types, "")
 
     def _know(self, types: tuple[str, ...], source: str) -> None:
-        """Check arguments for these types, as names of `source`."""
-        elements = bytes(element_of(t, source) for t in types)
+        """Check arguments for these types, as names of `source`.
+
+        Of what the code shows to be something else, nothing is known: a macro may have its name.
+        """
+        known = zip(types, self.signature, strict=bool(types))
+        elements = bytes(element_of(t, source) if _fits(t, p) else 0 for t, p in known)
         self._set_elements(elements if any(elements) else b"")
         self._types = types
 

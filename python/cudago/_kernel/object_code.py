@@ -16,7 +16,7 @@ from ..errors import ClosedError, KernelNotFoundError
 from .parameter_names import parameter_types
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from .._memory.buffer import Buffer
@@ -35,6 +35,9 @@ class ObjectCode:
     ``code.get_kernel(name)``, or ``code.get_global(name)`` if there is no kernel of that name. A
     context manager: leaving the ``with`` block closes it. The code stays loaded until it is closed
     or gone, and its kernels and the buffers over its variables are gone.
+
+    It can be copied and pickled, with its name expressions, and names and types of parameters. A
+    copy has variables and kernels of its own, without attributes and types that were set here.
 
     Attributes
     ----------
@@ -69,6 +72,14 @@ class ObjectCode:
         elif isinstance(code, str | os.PathLike):
             with open(code, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
                 code = file.read()
+        try:
+            nbytes = memoryview(code).nbytes
+        except TypeError:
+            raise TypeError(
+                f"code must be {kind}, or the path of a file, not {type(code)}"
+            ) from None
+        if not nbytes:
+            raise ValueError(f"code must be {kind}, or the path of a file, and not empty")
         return cls(_core._code_from(kind, code), kind)
 
     @classmethod
@@ -166,6 +177,20 @@ class ObjectCode:
             Cannot be loaded, but linked by `Linker`.
         """
         return cls._from("library", code)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        handle = self._handle
+        state = bytes(_core._code_data(handle.id, "state", None))
+        return type(self)._restored, (state, self.kind, self.log, self._source)
+
+    @classmethod
+    def _restored(
+        cls, state: bytes, kind: str, log: str, source: tuple[str, str] | None
+    ) -> ObjectCode:
+        """Make the code of what `__reduce__` has said of it."""
+        made = cls(_core._code_from_state(state), kind, log)
+        made._source = source
+        return made
 
     @property
     def _handle(self) -> Any:
@@ -275,7 +300,8 @@ class ObjectCode:
         UnsupportedError
             If the kernel needs something that the simulated driver lacks.
         ValueError
-            If `strict_types` has another number of types than the kernel has parameters.
+            If `strict_types` has another number of types than the kernel has parameters, or one
+            that a parameter cannot have.
         CUDAError
             If the code is for another architecture. Or in a host callback, if the code is not
             loaded yet: loading waits for the device, which waits for the callback.
@@ -416,6 +442,17 @@ class ObjectCode:
                 return self.get_global(name)
             except KernelNotFoundError:
                 raise no_kernel from None
+
+    def __contains__(self, name: object) -> bool:
+        """Whether it has a kernel or a variable of a name, as ``code[name]`` finds them."""
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KernelNotFoundError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the symbols of the kernels, as `kernels` has them."""
+        return iter(self.kernels)
 
     def __repr__(self) -> str:
         return f"<cudago.ObjectCode: {self.kind}{', closed' * self.is_closed}>"

@@ -17,10 +17,15 @@ _layouts: WeakKeyDictionary[type[Any], np.dtype[Any]] = WeakKeyDictionary()
 
 def _packed(value: Any) -> bytes:
     """Return the bytes of a dataclass's instance, as C lays it out. Called by the native module."""
-    layout = _layout(value.__class__)
+    layout = _layout(_class_of(value))
     place = np.zeros((), layout)
     _fill(place, value, layout)
     return place.tobytes()
+
+
+def _class_of(value: object) -> type[Any]:
+    """Return an object's class as the native module sees it: ``__class__`` may say otherwise."""
+    return type(value)
 
 
 def _fill(place: Any, value: Any, layout: np.dtype[Any]) -> None:
@@ -28,7 +33,7 @@ def _fill(place: Any, value: Any, layout: np.dtype[Any]) -> None:
         part, kind = getattr(value, name), layout[name]
         if kind.names is None:
             place[name] = stored(Place(type(value).__name__, name), part, kind)
-        elif is_dataclass(part) and not isinstance(part, type) and _layout(type(part)) == kind:
+        elif is_dataclass(_class_of(part)) and _layout(_class_of(part)) == kind:
             _fill(place[name], part, kind)
         else:
             place[name] = _structure(type(value).__name__, name, part, kind)
@@ -46,21 +51,30 @@ def _structure(owner: str, name: str, part: Any, kind: np.dtype[Any]) -> Any:
     )
 
 
-def _layout(cls: type[Any]) -> np.dtype[Any]:
-    """Return the struct of C that has the fields of a dataclass, in their order."""
+def _layout(cls: type[Any], within: tuple[type[Any], ...] = ()) -> np.dtype[Any]:
+    """Return the struct of C that has the fields of a dataclass, in their order.
+
+    `within` are the dataclasses that it is a part of.
+    """
     try:
         return _layouts[cls]
     except KeyError:
         pass
     hints = get_type_hints(cls)
-    rows = [(f.name, _type(cls, f.name, hints[f.name])) for f in fields(cls)]
+    rows = [(f.name, _type((*within, cls), f.name, hints[f.name])) for f in fields(cls)]
     made = _layouts[cls] = np.dtype(rows, align=True)
     return made
 
 
-def _type(cls: type[Any], name: str, kind: Any) -> Any:
+def _type(within: tuple[type[Any], ...], name: str, kind: Any) -> Any:
+    cls = within[-1]
+    if any(kind is outer for outer in within):
+        what = "itself" if kind is cls else f"again, of which {cls.__name__} is a part"
+        raise TypeError(
+            f"field {name!r} of {cls.__name__} is {kind.__name__} {what}, which has no size in C"
+        )
     if is_dataclass(kind) and isinstance(kind, type):
-        return _layout(kind)
+        return _layout(kind, within)
     if kind is bool:
         return np.dtype("?")
     if isinstance(kind, type) and kind not in (int, float, complex):

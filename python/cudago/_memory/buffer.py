@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
-from .._native import into_native
+from .._native import final, into_native
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -42,6 +42,15 @@ def _location(number: int) -> Device | Literal["host"] | None:
     return "host" if number == _HOST else device_at(number)
 
 
+def not_pickled(self: object) -> NoReturn:
+    """Say what can be sent instead of memory."""
+    raise TypeError(
+        f"cannot pickle {type(self).__qualname__!r} object: multiprocessing sends memory of a pool "
+        "with ipc_enabled; of other memory send a copy, such as t.numpy(stream=s)"
+    )
+
+
+@final
 @into_native
 class Buffer(_core.Buffer):
     """A range of bytes within one allocation.
@@ -88,7 +97,9 @@ class Buffer(_core.Buffer):
         size : int
             Size in bytes.
         owner : object
-            What keeps the memory allocated. The buffer, and whatever uses its memory, keep it.
+            What keeps the memory allocated. The buffer, and whatever uses its memory, keep it,
+            which Python's garbage collector does not see: of an owner that holds the buffer, close
+            the buffer, or neither is ever freed.
         stream : Stream
             Stream in whose order the memory can be used, and in whose order the owner may free it.
 
@@ -312,6 +323,16 @@ class Buffer(_core.Buffer):
         """
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
+
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> NoReturn:
+        # Asked for memory that has no address here. NumPy would make an array of one object.
+        raise TypeError(
+            "a cudago Buffer that the host cannot read is not converted to a NumPy array by "
+            "itself: use buffer.copy_to(array, stream=...), which copies"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        not_pickled(self)
 
     _repr_html_ = card
     _repr_pretty_ = pretty

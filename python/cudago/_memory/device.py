@@ -11,10 +11,12 @@ from .. import _core
 from .._card import card
 from .._cold import read
 from .._gopy import api
+from .._native import final
 from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
 from .._stream.stream import Stream, _made
+from ..errors import ClosedError
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Device"]
 
 
+@final
 class Device(_core.Device):
     """A CUDA device.
 
@@ -295,9 +298,8 @@ class Device(_core.Device):
         Raises
         ------
         ValueError
-            If there are no parts, one twice, or one of another device.
-        CUDAError
-            If the parts are not of one call.
+            If there are no parts, one twice, one of another device, or of another call of
+            `split_sms`, whose parts may overlap.
         UnsupportedError
             If the driver has no green contexts.
 
@@ -315,6 +317,10 @@ class Device(_core.Device):
             if part._ordinal != self.ordinal:
                 raise ValueError(
                     f"parts must be of device {self.ordinal}, got one of device {part._ordinal}"
+                )
+            if part._split is not parts[0]._split:  # the driver takes such, if of equal calls
+                raise ValueError(
+                    "parts must be of one call of split_sms: those of two calls may overlap"
                 )
         return _core._green_new(self, b"".join(part._resource for part in parts))
 
@@ -498,7 +504,10 @@ class Device(_core.Device):
     _repr_html_ = card
 
     def __repr__(self) -> str:
-        return f"<cudago.Device {self.ordinal}: {self.name}>"
+        try:
+            return f"<cudago.Device {self.ordinal}: {self.name}>"
+        except ClosedError:  # the interpreter is ending
+            return f"<cudago.Device {self.ordinal}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other.ordinal == self.ordinal

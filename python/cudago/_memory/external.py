@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at
 from .._stream.semaphore import descriptor_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ExternalMemory"]
 
 
+@final
 class ExternalMemory(_core.ExternalMemory):
     """Memory of another API, such as Vulkan, that buffers can be mapped over.
 
@@ -118,7 +120,7 @@ class ExternalMemory(_core.ExternalMemory):
         >>> memory.map(4096, stream=stream).size
         4096
         """
-        return self._map(offset, self.size - offset if size is None else size, stream)
+        return self._map(offset, max(self.size - offset, 0) if size is None else size, stream)
 
     def __repr__(self) -> str:
         if self.is_closed:

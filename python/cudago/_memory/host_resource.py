@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
 from .._ordinal import device_at
@@ -13,6 +13,8 @@ from .resource import _Pooled, _sizes
 from .shareable import Shareable
 
 if TYPE_CHECKING:
+    from ..typing import StreamLike
+    from .buffer import Buffer
     from .device import Device
     from .ipc import IPCAllocationHandle
     from .pool import PoolOptions
@@ -64,6 +66,13 @@ class PinnedMemoryResource(Shareable, _Pooled):
     """
 
     __slots__ = ("_on",)
+
+    if TYPE_CHECKING:
+
+        def allocate(
+            self, size: SupportsIndex, /, *, stream: StreamLike | None = None
+        ) -> Buffer: ...
+
     _on: Device | None  # whose streams order the memory of a pool
 
     def __new__(
@@ -178,6 +187,12 @@ class ManagedMemoryResource(_Pooled):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def allocate(
+            self, size: SupportsIndex, /, *, stream: StreamLike | None = None
+        ) -> Buffer: ...
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> ManagedMemoryResource:
         """Create the resource."""

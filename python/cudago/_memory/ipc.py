@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 from weakref import WeakValueDictionary
 
 from .. import _core
@@ -21,6 +22,7 @@ from .resource import DeviceMemoryResource, _Pooled
 if TYPE_CHECKING:
     from typing import Self
 
+    from .._tensor.tensor import Tensor
     from ..typing import StreamLike
     from .device import Device
 
@@ -194,6 +196,7 @@ def remember(resource: _Pooled, id: bytes) -> None:
     sends(DeviceMemoryResource, _reduce_resource)
     sends(PinnedMemoryResource, _reduce_resource)
     sends(Buffer, _reduce_buffer)
+    sends(_core.Tensor, _reduce_tensor)
 
 
 def describe(buffer: Buffer) -> IPCBufferDescriptor:
@@ -218,6 +221,12 @@ def import_buffer(
             f"descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}"
         )
     d = descriptor
+    for name in ("allocation_size", "slot", "offset", "size"):
+        value = getattr(d, name)
+        if not isinstance(value, SupportsIndex):
+            raise TypeError(f"{name} of the descriptor must be an int, not {type(value).__name__}")
+        if not 0 <= operator.index(value) < 1 << 63:
+            raise ValueError(f"descriptor has {name} {value}, which must be 0 to 2**63-1")
     if not 0 <= d.offset <= d.offset + d.size <= d.allocation_size:
         raise ValueError(
             f"descriptor has bytes {d.offset} to {d.offset + d.size} of {d.allocation_size}"
@@ -257,7 +266,15 @@ def _rebuild_resource(uuid: str, handle: IPCAllocationHandle, pinned: bool) -> _
 
 
 def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
-    descriptor = describe(buffer)
+    try:
+        descriptor = describe(buffer)
+    except ClosedError:
+        raise
+    except ValueError as e:
+        raise TypeError(
+            f"cannot send this memory to another process: {e}; take memory of a pool with "
+            "ipc_enabled, or send a copy such as t.numpy(stream=s)"
+        ) from e
     resource = _known.get(descriptor.pool)
     if resource is None or resource.is_closed:
         raise ValueError(
@@ -270,3 +287,26 @@ def _rebuild_buffer(
     resource: DeviceMemoryResource | PinnedMemoryResource, descriptor: IPCBufferDescriptor
 ) -> Buffer:
     return import_buffer(resource, descriptor, _home(resource).default_stream)
+
+
+def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    if tensor._packing[0]:
+        raise TypeError(
+            "cannot send a tensor that begins within a byte to another process: "
+            "send t.contiguous(stream=s)"
+        )
+    turned = tuple(slice(None, None, -1 if stride < 0 else 1) for stride in tensor.strides)
+    forward = tensor[turned]  # its first element is at its lowest address
+    _, place = _reduce_buffer(forward._span[0])
+    return _rebuild_tensor, (*place, forward.dtype_name, forward.shape, forward.strides, turned)
+
+
+def _rebuild_tensor(
+    resource: DeviceMemoryResource | PinnedMemoryResource,
+    descriptor: IPCBufferDescriptor,
+    dtype: str,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    turned: tuple[slice, ...],
+) -> Tensor:
+    return _rebuild_buffer(resource, descriptor).view(dtype, shape, strides)[turned]

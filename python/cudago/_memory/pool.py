@@ -19,7 +19,7 @@ class PoolOptions:
         Bytes that the pool keeps when a stream, event or the context is synchronised; by default
         all.
     max_size : int, optional
-        Maximum size of the pool in bytes; by default unlimited.
+        Maximum size of the pool in bytes, at least 1; by default unlimited.
     reuse_follow_event_dependencies : bool
         Whether memory that was freed on another stream is reused, if events order the two streams.
     reuse_allow_opportunistic : bool

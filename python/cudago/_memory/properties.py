@@ -39,8 +39,16 @@ class DeviceProperties(_Names):
     True
     """
 
+    _ordinal: int
+
     def __init__(self, ordinal: int) -> None:
-        self._ordinal = ordinal
+        object.__setattr__(self, "_ordinal", ordinal)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name!r} cannot be set: what a device is like cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{name!r} cannot be deleted")
 
     if not TYPE_CHECKING:  # type checkers would accept any name
 
@@ -55,7 +63,7 @@ class DeviceProperties(_Names):
                 if e.code != _z.CUDA_ERROR_INVALID_VALUE:
                     raise
                 raise UnsupportedError(f"this driver does not know the property {name!r}") from None
-            setattr(self, name, value)
+            object.__setattr__(self, name, value)  # is found before this method from now on
             return int(value)
 
     def __dir__(self) -> list[str]:

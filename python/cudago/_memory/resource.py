@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
 from .. import _core
+from .._native import number_text, unnamed
 from .._ordinal import device_at
 from .shareable import Shareable
 
@@ -118,8 +119,10 @@ def _size_of(options: PoolOptions, name: str) -> int | None:
         size = index(value)
     except TypeError:
         raise TypeError(f"{name} must be an int or None, not {type(value).__name__}") from None
-    if not 0 <= size <= _ALL:
-        raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {size}")
+    least = 1 if name == "max_size" else 0  # of which the driver takes 0 for no limit
+    if not least <= size <= _ALL:
+        hint = "; None is no limit" if name == "max_size" else ""
+        raise ValueError(f"{name} must be {least} to 2**63-1 bytes{hint}, got {number_text(size)}")
     return size
 
 
@@ -138,6 +141,7 @@ def _set_reuse(resource: _Pooled, options: PoolOptions) -> None:
         resource._set_stat(_THRESHOLD + i, bool(getattr(options, name)))
 
 
+@unnamed
 class _Pooled(MemoryResource):
     """What resources with a pool have."""
 
@@ -275,10 +279,8 @@ class DeviceMemoryResource(Shareable, _Pooled):
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # Device memory needs a stream, which other resources do without.
-        def allocate(  # type: ignore[override]
-            self, size: SupportsIndex, /, *, stream: StreamLike
-        ) -> Buffer: ...
+
+        def allocate(self, size: SupportsIndex, /, *, stream: StreamLike) -> Buffer: ...
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
         """Create the resource, or another object over the device's default pool."""
@@ -414,6 +416,10 @@ class VirtualMemoryResource(MemoryResource):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def allocate(self, size: SupportsIndex, /, *, stream: StreamLike) -> Buffer: ...
 
     def __new__(
         cls, device: Device, *, reserve: int | None = None, peers: Iterable[Device] = ()

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from .._native import unnamed
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
     from .ipc import IPCAllocationHandle
 
 
+@unnamed
 class Shareable:
     """A resource with a pool that other processes may import, or that they share."""
 

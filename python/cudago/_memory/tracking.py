@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..errors import ClosedError
@@ -156,7 +156,8 @@ class TrackingMemoryResource(MemoryResource):
         """
         if self.is_closed:
             raise ClosedError("memory resource is closed")
-        made: Any = self.upstream.allocate(size, stream=stream)
+        given = cast("StreamLike", stream)  # None is for memory that needs none
+        made: Any = self.upstream.allocate(size, stream=given)
         if not isinstance(made, Buffer):  # as a resource written in Python may answer
             raise TypeError(
                 f"allocate() of {self.upstream!r} must return a Buffer, not {type(made).__name__}"

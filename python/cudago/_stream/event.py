@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Event"]
 
 
+@final
 class Event(_core.Event):
     """A mark in a stream that completes once the work queued before it has completed.
 
@@ -26,7 +28,8 @@ class Event(_core.Event):
     Notes
     -----
     An event that was never recorded counts as complete. One that was recorded in a capture belongs
-    to the captured graph, and the host cannot query it.
+    to the captured graph: the host can neither wait for it nor query it (`ValueError`), until it is
+    recorded again.
 
     Examples
     --------
@@ -106,7 +109,9 @@ class Event(_core.Event):
         Raises
         ------
         CUDAError
-            If an event was never recorded, was recorded in a capture, or has not completed.
+            If an event was never recorded, or has not completed.
+        ValueError
+            If an event was made without ``timing_enabled``, or was last recorded in a capture.
 
         References
         ----------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from .. import _core
 from .._cold import read
 from .._gopy import api
+from .._native import final
 from .._ordinal import device_at
 from .stream import _made
 
@@ -34,12 +35,13 @@ class SMPartition:
     True
     """
 
-    __slots__ = ("_ordinal", "_resource", "_sm_count")
+    __slots__ = ("_ordinal", "_resource", "_sm_count", "_split")
 
     def __init__(self, ordinal: int, resource: bytes, sm_count: int) -> None:
         self._ordinal = ordinal
         self._resource = resource
         self._sm_count = sm_count
+        self._split: object = resource  # the same for all parts of one call of split_sms
 
     @property
     def device(self) -> Device:
@@ -55,6 +57,7 @@ class SMPartition:
         return f"<cudago.SMPartition: {self._sm_count} SMs of device {self._ordinal}>"
 
 
+@final
 class GreenContext(_core.GreenContext):
     """A part of a device's multiprocessors, and streams whose kernels run on that part alone.
 
@@ -144,7 +147,10 @@ def split_sms(
         if not -(1 << 31) <= value < 1 << 31:
             raise ValueError(f"{name} must fit 32 bits, got {value}")
     found = json.loads(read(api.device_split, ordinal, size, most, not coscheduled))
-    return tuple(SMPartition(ordinal, bytes.fromhex(p["Resource"]), p["SMCount"]) for p in found)
+    parts = tuple(SMPartition(ordinal, bytes.fromhex(p["Resource"]), p["SMCount"]) for p in found)
+    for part in parts:
+        part._split = found
+    return parts
 
 
 _core._set_class("GreenContext", GreenContext)

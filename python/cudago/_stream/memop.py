@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._native import unnamed
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -31,6 +32,7 @@ def condition_code(condition: object) -> int:
     )
 
 
+@unnamed
 class MemoryOperations:
     """The part of `Stream` that writes values into memory, and waits for them."""
 

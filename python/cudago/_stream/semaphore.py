@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core
+from .._native import final
 from .._ordinal import device_at
 from ..errors import UnsupportedError
 
@@ -40,6 +41,7 @@ def descriptor_of(fd: FileDescriptorLike) -> int:
     return number
 
 
+@final
 class ExternalSemaphore(_core.ExternalSemaphore):
     """A semaphore of another API, such as Vulkan, that streams signal and wait for.
 

@@ -8,12 +8,14 @@ Hot and blocking calls are in ``pyext/stream/stream.c``; their documentation is 
 from __future__ import annotations
 
 from functools import partial
+from operator import index
 from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakValueDictionary
 
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card
+from .._native import final, number_text
 from .._ordinal import device_at
 from .callee import expect_callback
 from .fork import Fork
@@ -46,6 +48,7 @@ def mode_of(mode: str) -> int:
     return _MODES[mode]
 
 
+@final
 class Stream(MemoryOperations, _core.Stream):
     """A queue of device work that runs in order.
 
@@ -106,7 +109,9 @@ class Stream(MemoryOperations, _core.Stream):
             The stream's device, which is not checked; by default device 0.
         owner : object, optional
             Object that keeps the handle valid; the stream keeps it alive, and so does memory that
-            is allocated on it. Keep the owner yourself until the stream's work has completed.
+            is allocated on it. Keep the owner yourself until the stream's work has completed. An
+            owner that has such memory is never collected, as Python does not see that the memory
+            keeps it: close the memory.
 
         Returns
         -------
@@ -397,12 +402,32 @@ def _foreign(obj: object) -> Stream:
                 f"stream must be a Stream or have __cuda_stream__, not {type(obj).__name__}"
             )
     else:
-        version, handle = protocol()
-        if version != 0:
-            raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
+        handle = _handle_in(obj, protocol)
     # Not added to _made: it is gone after the call, and every launch would pay for that.
     stream: Stream = _core._stream_wrap(device_at(_ordinal_of(obj)), handle or 1, obj)
     return stream
+
+
+def _handle_in(obj: object, protocol: Any) -> int:
+    """Return the handle that ``__cuda_stream__`` tells, in a pair with its version."""
+    told: Any = protocol() if callable(protocol) else protocol
+    try:
+        if not callable(protocol) or isinstance(told, str):
+            raise TypeError
+        version, handle = map(index, told)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"__cuda_stream__ of {type(obj)} must be a method that returns two ints, the version 0 "
+            f"and a handle, not {told!r:.80}"
+        ) from None
+    if version != 0:
+        raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
+    if not 0 <= handle < 1 << 64:
+        raise OverflowError(
+            f"the handle that __cuda_stream__ of {type(obj)} returns must be a CUstream, got "
+            f"{number_text(handle)}"
+        )
+    return handle
 
 
 def _ordinal_of(obj: object) -> int:

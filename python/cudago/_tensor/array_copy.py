@@ -72,7 +72,7 @@ def _other(array: _core.OpaqueArray, given: Any, into: bool, stream: StreamLike 
 def _target(given: Any, stream: StreamLike | None) -> Tensor:
     tensor = as_tensor(given) if stream is None else as_target(given, stream)
     if tensor.is_readonly:
-        raise ValueError("dst is read-only")
+        raise BufferError("dst is read-only")
     return tensor
 
 

@@ -14,7 +14,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
-from .._kernel.launch import launch
 from .._numpy import np
 from . import packed, strided
 from .place import is_packed, is_pageable
@@ -22,6 +21,7 @@ from .place import is_packed, is_pageable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from .._graph.graph import Graph
     from .._graph.node import Node
     from .._memory.buffer import Buffer
     from .._stream.stream import Stream
@@ -137,15 +137,18 @@ def _bytes_of(memory: tuple[Buffer, int], offset: int) -> Tensor:
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
-    """Copy between tensors of the same shape, whose elements have the same size."""
+def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None = None) -> None:
+    """Copy between tensors of the same shape, whose elements have the same size.
+
+    `given` is what the tensors were made of: what a capture records keeps that.
+    """
     if not dst.size:
         return
     if is_packed(dst) and not (packed.is_whole(dst) and src.is_contiguous):
         packed.copy(dst, src, stream)
         return
     if dst.is_contiguous and src.is_contiguous:
-        _copy_piece(dst, src, stream)
+        _copy_piece(dst, src, stream, given)
         return
     pageable = is_pageable(dst), is_pageable(src)
     if all(pageable):
@@ -153,8 +156,7 @@ def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
         return
     plan = _plan_of(dst, src)
     if plan.calls > 1 and not any(pageable) and _one_device(dst, src):
-        for launched in strided.copies(dst, src):
-            launch(stream, *launched)
+        strided.copy(dst, src, stream)
     elif plan.calls > _FEW_CALLS and any(pageable) and not stream.is_capturing:
         if pageable[1]:
             _scatter(dst, src, stream)
@@ -166,7 +168,7 @@ def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
             here.copy_from(span, stream=stream)
             _copy_boxes(plan, dst, src, stream, (here, first))
     else:
-        _copy_boxes(plan, dst, src, stream, src._span)
+        _copy_boxes(plan, dst, src, stream, src._span, given)
 
 
 def _is_elsewhere(t: Tensor, stream: Stream) -> bool:
@@ -175,7 +177,12 @@ def _is_elsewhere(t: Tensor, stream: Stream) -> bool:
 
 
 def _copy_boxes(
-    plan: _Plan, dst: Tensor, src: Tensor, stream: Stream, source: tuple[Buffer, int]
+    plan: _Plan,
+    dst: Tensor,
+    src: Tensor,
+    stream: Stream,
+    source: tuple[Buffer, int],
+    given: tuple[Any, Any] | None = None,
 ) -> None:
     """Copy the boxes of a plan; the bytes of `src` are in `source`, from an offset on."""
     if plan.calls > _MAX_CALLS:
@@ -183,12 +190,13 @@ def _copy_boxes(
             f"a copy between strides {dst.strides} and {src.strides} of shape {dst.shape} would "
             f"take {plan.calls} driver calls (at most {_MAX_CALLS}): make one side contiguous first"
         )
-    named = plan.calls == 1 and stream.is_capturing  # the node then has the tensors as operands
+    # A single node then has what was passed as operands.
+    named = (given or (dst, src)) if plan.calls == 1 and stream.is_capturing else None
     for at in plan.places():
         to: Tensor | _core.Operand = _bytes_from(dst, at[0])
         of: Tensor | _core.Operand = _bytes_of(source, at[1])
         if named:
-            to, of = _core._operand(to, dst, True), _core._operand(of, src, False)
+            to, of = _core._operand(to, named[0], True), _core._operand(of, named[1], False)
         _core._copy_box(stream, to, of, plan.box)
 
 
@@ -197,15 +205,21 @@ def _one_device(dst: Tensor, src: Tensor) -> bool:
     return dst._ordinal is None or src._ordinal is None or dst._ordinal == src._ordinal
 
 
-def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
+def _copy_piece(
+    dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None = None
+) -> None:
     """Copy between two contiguous tensors.
 
     A tensor operand carries the kind of its memory, which a buffer operand does not.
     """
+    to: Any = dst
+    of: Any = src
+    if given is not None and stream.is_capturing:
+        to, of = _core._operand(dst, given[0], True), _core._operand(src, given[1], False)
     if not is_pageable(dst):
-        dst.buffer.copy_from(src, stream=stream)
+        dst.buffer.copy_from(of, stream=stream)
     elif not is_pageable(src):
-        src.buffer.copy_to(dst, stream=stream)
+        src.buffer.copy_to(to, stream=stream)
     else:
         memoryview(dst.buffer)[:] = memoryview(src.buffer)  # tensors have none of every type
 
@@ -308,20 +322,19 @@ def node(
     dst: Tensor,
     src: Tensor,
     given: tuple[Any, Any],
+    graph: Graph,
     add_box: Callable[[_core.Operand, _core.Operand, tuple[int, ...]], Node],
     add_launch: Callable[..., Node],
 ) -> Node:
-    """Add one node that copies as `box` does."""
+    """Add one node to a graph that copies as `box` does."""
     sides = box(dst, src, given)
     if sides is not None:
         return add_box(*sides)
-    launches = (
-        []
-        if is_pageable(dst) or is_pageable(src) or not _one_device(dst, src)
-        else list(itertools.islice(strided.copies(dst, src), 2))
-    )
-    if len(launches) == 1:
-        return add_launch(*launches[0])
+    if not is_pageable(dst) and not is_pageable(src) and _one_device(dst, src):
+        strided.check_reach(graph.device, "graph", dst=dst, src=src)
+        launches = list(itertools.islice(strided.copies(dst, src), 2))
+        if len(launches) == 1:
+            return add_launch(*launches[0])
     raise ValueError(
         f"one node cannot copy between strides {dst.strides} and {src.strides} of shape "
         f"{dst.shape}: copy in a capture, or make one side contiguous"

@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._native import number_text
 from .._numpy import np
 from .._stream.stream import stream_of
+from ..errors import ClosedError
 from . import packed
 from .element import numpy_dtype
 from .interface import has_interface, through
@@ -18,6 +21,7 @@ from .place import is_packed_type
 from .tensor import Tensor
 
 if TYPE_CHECKING:
+    from .._memory.device import Device
     from .._memory.resource import MemoryResource
     from ..typing import Dims, StreamLike
 
@@ -26,8 +30,26 @@ __all__ = ["asarray", "empty", "full", "zeros"]
 _ON_DEVICE = (2, 13)  # DLPack: CUDA, managed
 
 
-def _shape(shape: Dims) -> tuple[int, ...]:
-    return tuple(shape) if isinstance(shape, Iterable) else (shape,)
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    """Return the sizes that ``Dims`` are."""
+    sizes: tuple[Any, ...] = tuple(shape) if _is_sequence(shape) else (shape,)
+    try:
+        return tuple([operator.index(n) for n in sizes])
+    except TypeError:
+        got = sizes if _is_sequence(shape) else shape
+        raise TypeError(f"shape must be an int or a sequence of ints, got {got!r}") from None
+
+
+def _allocator(resource: MemoryResource | None, stream: StreamLike) -> Device | MemoryResource:
+    if resource is None:
+        return stream_of(stream).device
+    if not isinstance(resource, _core.MemoryResource):
+        raise TypeError(f"resource must be a MemoryResource, not {type(resource)}")
+    return resource
 
 
 def empty(
@@ -78,9 +100,9 @@ def empty(
     dims = _shape(shape)
     name, bits = _core._dtype(dtype)
     if any(n < 0 for n in dims):
-        raise ValueError(f"dimensions cannot be negative, got {dims}")
+        raise ValueError(f"dimensions cannot be negative, got {number_text(dims)}")
     nbytes = (math.prod(dims) * bits + 7) // 8
-    source = stream_of(stream).device if resource is None else resource
+    source = _allocator(resource, stream)
     memory = source.allocate(nbytes, stream=stream)
     if not isinstance(memory, _core.Buffer):
         raise TypeError(
@@ -254,6 +276,8 @@ def asarray(
     (2, 2)
     """
     shared = obj if isinstance(obj, Tensor) else None
+    if shared is not None and shared.is_closed:
+        raise ClosedError("tensor is closed")
     theirs = None
     if shared is None and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
         on_device = _may_be_on_device(obj)

@@ -94,6 +94,13 @@ def arange(
     Tensor
         Of one dimension.
 
+    Raises
+    ------
+    OverflowError
+        If a number does not fit the element type.
+    TypeError
+        If the element type has no such numbers, as NumPy says.
+
     Notes
     -----
     Stream-ordered on `stream`. Blocks until the numbers, which are made on the host, have been
@@ -109,9 +116,9 @@ def arange(
     [1, 4, 7]
     """
     first, end = (0, start) if stop is None else (start, stop)
-    numbers = np.arange(first, end, step)
-    if dtype is not None:
-        numbers = numbers.astype(numpy_dtype(_core._dtype(dtype)[0]))
+    kind = None if dtype is None else numpy_dtype(_core._dtype(dtype)[0])
+    # NumPy counts in the element type: a conversion afterwards would wrap, and round twice.
+    numbers = np.arange(first, end, step, dtype=kind)
     return asarray(numbers, stream=stream, resource=resource)
 
 

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from .. import _core
+from .._native import number_text
 from .._numpy import imported, np
 
 ADDED = 2  # dtype.isbuiltin of types that a package has added to NumPy's
@@ -104,7 +105,8 @@ def _whole(number: Any, name: str) -> int:
 
 
 def _too_large(number: Any, name: str) -> OverflowError:
-    return OverflowError(f"fill value {number!r} does not fit {name}")
+    text = number_text(number) if isinstance(number, int) else repr(number)
+    return OverflowError(f"fill value {text} does not fit {name}")
 
 
 def shortest(pattern: bytes) -> bytes:

@@ -57,7 +57,8 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
         {ctype} {out};
         {{
 #line 1
-{operation};
+{operation}
+;
         }}
         cudago_out[i] = {out};
     }}
@@ -136,6 +137,11 @@ class ElementwiseKernel:
         self._name: str = name
         self._options: ProgramOptions | None = options
         self._kernels: dict[tuple[int, tuple[bool, ...]], Kernel] = {}
+
+    def __getstate__(self) -> tuple[Any, dict[str, Any]]:
+        """Leave out the kernels: they are of this process, and a copy compiles its own."""
+        state: Any = object.__getstate__(self)
+        return state[0], state[1] | {"_kernels": {}}
 
     def _source(self, is_tensor: tuple[bool, ...]) -> str:
         parameters: list[str] = []

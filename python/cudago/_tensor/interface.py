@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._kernel.interop import _read_cuda_array_interface
-from .._memory.buffer import Buffer
+from .._kernel.interop import _read_cuda_array_interface, too_large
 from .._stream.stream import Stream, stream_of
 
 if TYPE_CHECKING:
     from ..typing import StreamLike
     from .tensor import Tensor
+
+_SIZES = 1 << 63  # of tensors and buffers, in bytes and in elements
 
 
 def has_interface(obj: Any) -> bool:
@@ -23,9 +25,11 @@ def has_interface(obj: Any) -> bool:
 
 def shape_and_type(interface: dict[str, Any], what: str) -> tuple[tuple[int, ...], str]:
     """Return the shape and the element type's name of an interface that has been read."""
-    typestr = interface["typestr"]
+    typestr, shape = interface["typestr"], tuple(map(index, interface["shape"]))
+    if max(shape, default=0) >= _SIZES:  # also beside a dimension of 0
+        raise ValueError(too_large(shape, what))
     try:
-        return tuple(interface["shape"]), _core._dtype(typestr)[0]
+        return shape, _core._dtype(typestr)[0]
     except TypeError:
         raise TypeError(
             f"{what}: typestr of __cuda_array_interface__ must be a boolean, integer, "
@@ -41,14 +45,18 @@ def facts(obj: Any, what: str) -> tuple[tuple[int, ...], str]:
 
 
 def through(obj: Any, stream: StreamLike, what: str) -> Tensor:
-    """Return a tensor over the memory of an object, behind the work that its interface names."""
+    """Return a tensor over the memory of an object, behind the work that its interface names.
+
+    What a capture records does not wait: its graph runs later.
+    """
     interface = obj.__cuda_array_interface__
     address, nbytes, theirs, readonly, _ = _read_cuda_array_interface(interface, what)
     shape, name = shape_and_type(interface, what)
+    if nbytes >= _SIZES:
+        raise ValueError(too_large(shape, what))
     own = stream_of(stream)
     if not nbytes:
         return own.device.allocate(0, stream=own).view(name, shape)
-    if theirs is not None:
+    if theirs is not None and not own.is_capturing:
         own.wait(Stream.from_handle(theirs, device=own.device, owner=obj))
-    memory = Buffer.from_handle(address, nbytes, owner=obj, stream=own)
-    return memory.view(name, shape)._through_interface(readonly)
+    return _core._tensor_through(obj, address, own.device.ordinal, readonly, name, shape)

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from .. import _core
+from .._native import number_text
 from .._numpy import np
 from .element import number_of
 
@@ -63,5 +64,7 @@ def number_as(value: Any, name: str, what: str) -> bool | int | float:
     least = 0 if name.startswith("u") else -1 << bits - 1
     most = least + (1 << bits) - 1
     if not least <= number <= most:
-        raise OverflowError(f"{what} must be {least} to {most}, as {name} has them, got {number}")
+        raise OverflowError(
+            f"{what} must be {least} to {most}, as {name} has them, got {number_text(number)}"
+        )
     return int(number)

@@ -72,9 +72,15 @@ def as_tensor(memory: Any) -> Tensor:
 def as_target(dst: Any, stream: StreamLike) -> Tensor:
     if (tensor := shared(dst, stream, "dst")) is not None:
         return tensor
-    view = memoryview(dst)
+    try:
+        view = memoryview(dst)
+    except TypeError:
+        raise TypeError(
+            "dst must be a Buffer, Pointer or Tensor, or an object with the buffer protocol, "
+            f"__dlpack__ or __cuda_array_interface__, not {type(dst)}"
+        ) from None
     if view.readonly:
-        raise ValueError("dst is read-only")
+        raise BufferError("dst is read-only")
     return _core.from_dlpack(np.asarray(view))
 
 
@@ -84,7 +90,7 @@ def copied_unpacked(dst: Any, tensor: Tensor, stream: Stream) -> bool:
     if not name or not is_packed_type(name):
         return False
     if not dst.flags.writeable:
-        raise ValueError("dst is read-only")
+        raise BufferError("dst is read-only")
     _check_alike("dst", dst.shape, name, tensor)
     packed.copy_to(dst, tensor, stream)
     return True

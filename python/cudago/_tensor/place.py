@@ -29,3 +29,13 @@ def is_packed(t: Tensor) -> bool:
 def is_packed_type(name: str) -> bool:
     """Whether an element type has less than a byte."""
     return bool(_core._dtype(name)[1] % 8)
+
+
+def described(tensor: Tensor, values: str) -> str:
+    """Return the ``repr`` of a tensor, with what is told of its elements."""
+    where = "host" if tensor._ordinal is None else f"device {tensor._ordinal}"
+    kind = f"{tensor.dtype_name}{list(tensor.shape)}"
+    span, offset = tensor._span
+    bit = tensor._packing[0]
+    at = f"{span.handle + offset:#x}" + (f", bit {bit}" if bit else "")
+    return f"<Tensor {kind} on {where} at {at}{values}>"

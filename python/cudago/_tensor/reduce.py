@@ -65,7 +65,7 @@ def _expression(text: str, what: str) -> str:
         raise TypeError(f"{what} must be a str, not {type(text).__name__}")
     if not text.strip() or ";" in text:
         raise ValueError(f"{what} must be one expression in C++, got {text!r}")
-    return f"\n#line 1\n({text})\n"
+    return f"\n#line 1\n({text}\n)\n"  # it may end with a comment
 
 
 class ReduceKernel:
@@ -136,6 +136,11 @@ class ReduceKernel:
             _SOURCE.format(**step, t=u, map=x),
         )
         self._kernels: dict[tuple[int, int], Kernel] = {}
+
+    def __getstate__(self) -> tuple[Any, dict[str, Any]]:
+        """Leave out the kernels: they are of this process, and a copy compiles its own."""
+        state: Any = object.__getstate__(self)
+        return state[0], state[1] | {"_kernels": {}}
 
     def _kernel(self, device: Any, which: int) -> Kernel:
         kernel = self._kernels.get((device.ordinal, which))

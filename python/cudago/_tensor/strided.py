@@ -13,7 +13,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._kernel.launch import LaunchConfig
+from .._kernel.launch import LaunchConfig, launch
 from .._kernel.object_code import ObjectCode
 from .._ordinal import device_at
 from .element import is_narrow
@@ -21,8 +21,11 @@ from .element import is_narrow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from .._graph.graph import Graph
     from .._graph.node import Node
     from .._kernel.kernel import Kernel
+    from .._memory.device import Device
+    from .._stream.stream import Stream
     from .tensor import Tensor
 
 _BLOCK = 256
@@ -253,14 +256,27 @@ def _fills(tensor: Tensor, pattern: bytes) -> Iterator[tuple[Any, ...]]:
             yield _launched(f"fill_{word}", [side], box, halves, start)
 
 
-def fill(tensor: Tensor, pattern: bytes, launch: Callable[..., object]) -> None:
+def check_reach(device: Device, who: str, **sides: Tensor) -> None:
+    """Raise what a call of the driver would for memory that the device has no access to.
+
+    A launch would speak of parameters of a kernel that nobody has launched. `who` is on the device,
+    "stream" or "graph".
+    """
+    for what, tensor in sides.items():
+        if tensor._ordinal not in (None, device.ordinal):
+            tensor._span[0]._reach(device.ordinal, what, who)
+
+
+def fill(tensor: Tensor, pattern: bytes, stream: Stream) -> None:
     """Write the bytes of one element into every element."""
+    check_reach(stream.device, "stream", **{"the memory": tensor})
     for args in _fills(tensor, pattern):
-        launch(*args)
+        launch(stream, *args)
 
 
-def fill_node(tensor: Tensor, pattern: bytes, launch: Callable[..., Node]) -> Node:
-    """Do the same with one node."""
+def fill_node(tensor: Tensor, pattern: bytes, graph: Graph, launch: Callable[..., Node]) -> Node:
+    """Do the same with one node of a graph."""
+    check_reach(graph.device, "graph", dst=tensor)
     launches = list(itertools.islice(_fills(tensor, pattern), 2))
     if len(launches) != 1:
         raise ValueError(
@@ -268,6 +284,13 @@ def fill_node(tensor: Tensor, pattern: bytes, launch: Callable[..., Node]) -> No
             f"type {tensor.dtype_name}: fill it in a capture, or parts of it"
         )
     return launch(*launches[0])
+
+
+def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
+    """Copy by as many launches as it takes."""
+    check_reach(stream.device, "stream", dst=dst, src=src)
+    for args in copies(dst, src):
+        launch(stream, *args)
 
 
 def copies(dst: Tensor, src: Tensor) -> Iterator[tuple[Any, ...]]:

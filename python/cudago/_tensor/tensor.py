@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from .._card import card, glance, pretty
-from .._kernel.launch import launch
-from .._native import into_native
+from .._memory.buffer import not_pickled
+from .._native import final, into_native
 from .._numpy import np
 from .._ordinal import device_at
 from .._stream.stream import stream_of
@@ -20,10 +20,10 @@ from .convert import check_convertible, converted
 from .copy import copy
 from .element import ADDED, element, numpy_dtype, shortest
 from .operand import as_source, as_target, check_alike, copied_unpacked, host_bytes
-from .place import is_packed, is_pageable
+from .place import described, is_packed, is_pageable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .._memory.buffer import Pointer
     from .._memory.device import Device
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Tensor"]
 
 
+@final
 @into_native
 class Tensor(_core.Tensor):
     """A typed, shaped view of memory.
@@ -73,6 +74,9 @@ class Tensor(_core.Tensor):
         """Pointer to the first element, bounded by the bytes that the tensor spans."""
         span, _ = self._span
         return span.ptr + (self.handle - span.handle)
+
+    def __reversed__(self) -> Iterator[Tensor]:
+        return (self[i] for i in reversed(range(len(self))))
 
     def numpy(self, *, stream: StreamLike) -> np.ndarray:
         """Copy the elements to a new NumPy array, and wait for the copy.
@@ -165,10 +169,10 @@ class Tensor(_core.Tensor):
         if self.is_closed:
             raise ClosedError("tensor is closed")
         if self.is_readonly:
-            raise ValueError("the tensor is read-only")
+            raise BufferError("the tensor is read-only")
         source = as_source(src, self, stream)
         check_alike("src", source, self)
-        copy(self, source, stream_of(stream))
+        copy(self, source, stream_of(stream), (self, src))
 
     def copy_to(self, dst: Any, *, stream: StreamLike) -> None:
         """Copy the elements into an array or another tensor.
@@ -217,9 +221,9 @@ class Tensor(_core.Tensor):
             return
         target = as_target(dst, stream)
         if target.is_readonly:
-            raise ValueError("dst is read-only")
+            raise BufferError("dst is read-only")
         check_alike("dst", target, self)
-        copy(target, self, on)
+        copy(target, self, on, (dst, self))
 
     def astype(self, dtype: Any, *, stream: StreamLike | None = None, copy: bool = True) -> Tensor:
         """Return the elements in another element type, as a new tensor.
@@ -416,14 +420,14 @@ class Tensor(_core.Tensor):
         if self.is_closed:
             raise ClosedError("tensor is closed")
         if self.is_readonly:
-            raise ValueError("the tensor is read-only")
+            raise BufferError("the tensor is read-only")
         if is_pageable(self):
             raise BufferError("the tensor is pageable host memory: fill the array itself")
         pattern = shortest(element(value, self.dtype_name))
         if not strided.needs_kernel(self, pattern):
             self.buffer.fill(pattern, stream=stream)
         elif self.size:
-            strided.fill(self, pattern, lambda *args: launch(stream, *args))
+            strided.fill(self, pattern, stream_of(stream))
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
         # Otherwise NumPy would treat the tensor as a sequence, and make an array of tensors.
@@ -432,22 +436,23 @@ class Tensor(_core.Tensor):
             "t.numpy(stream=...), which copies"
         )
 
+    def __reduce__(self) -> NoReturn:
+        not_pickled(self)
+
     _repr_html_ = card
     _repr_pretty_ = pretty
 
     def __repr__(self) -> str:
-        return self._described(glance)
+        try:
+            return self._described(glance)
+        except ClosedError:  # the interpreter is ending
+            return "<Tensor closed>"
 
     def _described(self, values: Callable[[Tensor], str]) -> str:
         """Describe it, with what `values` tells of its elements."""
         if self.is_closed:
             return "<Tensor closed>"
-        where = "host" if self._ordinal is None else f"device {self._ordinal}"
-        kind = f"{self.dtype_name}{list(self.shape)}"
-        span, offset = self._span
-        bit = self._packing[0]
-        at = f"{span.handle + offset:#x}" + (f", bit {bit}" if bit else "")
-        return f"<Tensor {kind} on {where} at {at}{values(self)}>"
+        return described(self, values(self))
 
 
 refuse_arithmetic(_core.Tensor)

@@ -18,6 +18,7 @@ var launches = map[string]func(*suite){
 	"launch refuses bad shapes":              launchShapes,
 	"launch needs all arguments":             launchWithoutArguments,
 	"launch beyond the kernel's own limit":   launchTooMany,
+	"launch beyond a thread's local memory":  launchLocal,
 	"launch with dynamic shared memory":      launchShared,
 	"launch takes attributes":                launchAttributes,
 	"cooperative launch must fit the device": launchCooperative,
@@ -93,6 +94,34 @@ func launchTooMany(s *suite) {
 	config.BlockDimX = 128
 	r := s.CuLaunchKernelEx(config, s.kernel("small_blocks"), nil)
 	require.Contains(s.T, []driver.CUresult{driver.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, driver.CUDA_ERROR_INVALID_VALUE}, r)
+}
+
+// Code is loaded, whatever it wants of local memory.
+func launchLocal(s *suite) {
+	m, _, r := s.CuModuleLoadDataEx([]byte(`.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry much(.param .u64 p)
+{
+	.local .align 8 .b8 x[524304];
+	.reg .b64 %p, %x;
+	.reg .b32 %v;
+	ld.param.u64 %p, [p];
+	mov.u64 %x, x;
+	add.u64 %x, %x, %p;
+	st.local.u32 [%x], 1;
+	ld.local.u32 %v, [%x+8];
+	st.local.u32 [%x+16], %v;
+	ret;
+}`))
+	s.ok(r)
+	s.cleanup(func() { s.CuModuleUnload(m) })
+	f, r := s.CuModuleGetFunction(m, "much")
+	s.ok(r)
+	size, r := s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, f)
+	s.ok(r)
+	require.EqualValues(s.T, 524304, size)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuLaunchKernelEx(one(s.stream()), f, s.params(s.word(0))))
 }
 
 func launchShared(s *suite) {

@@ -23,6 +23,7 @@ var peers = map[string]func(*suite){
 	"copy between contexts needs no access":                        peerCopyBetween,
 	"copy between contexts cannot be captured":                     peerCopyCaptured,
 	"fill needs access":                                            peerFill,
+	"memory operations need access":                                peerMemOp,
 }
 
 const readWrite = driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
@@ -288,6 +289,16 @@ func peerFill(s *suite) {
 		s.ok(s.CuMemsetD32Async(pooled, 1, 1, st))
 		s.ok(s.CuStreamSynchronize(st))
 	})
+}
+
+func peerMemOp(s *suite) {
+	dev, ctx := s.peer()
+	plain, _ := s.peerMemory(dev, ctx)
+	st := s.stream()
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuStreamWriteValue32(st, plain, 7, 0))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuStreamWriteValue64(st, plain, 7, 0))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuStreamWaitValue32(st, plain, 0, driver.CU_STREAM_WAIT_VALUE_GEQ))
+	s.ok(s.CuStreamSynchronize(st))
 }
 
 func poolSelf(s *suite) {

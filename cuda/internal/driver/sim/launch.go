@@ -90,7 +90,7 @@ func (w *kernelWork) check() driver.CUresult {
 		threads *= uint64(w.block[i])
 	}
 	f := w.fn
-	if threads > maxBlockThreads || w.shared > f.maxDynamicShared.Load() {
+	if threads > maxBlockThreads || w.shared > f.maxDynamicShared.Load() || f.attributes.LocalBytes > ptxvm.MostLocal {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if f.required != [3]uint32{} && w.block != [3]uint32{max(f.required[0], 1), max(f.required[1], 1), max(f.required[2], 1)} {

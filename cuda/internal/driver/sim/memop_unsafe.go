@@ -30,8 +30,10 @@ func (o *memOp) isWait() bool {
 	return o.kind == driver.CU_STREAM_MEM_OP_WAIT_VALUE_32 || o.kind == driver.CU_STREAM_MEM_OP_WAIT_VALUE_64
 }
 
-// newMemOp checks the parameters of one operation.
-func (d *simulator) newMemOp(p *driver.CUstreamBatchMemOpParams) (memOp, driver.CUresult) {
+// newMemOp checks the parameters of one operation. Memory of a peer to which there
+// is no access is refused: so two H200 with driver 580 have it in streams, and for
+// a node when its graph is launched.
+func (d *simulator) newMemOp(c *context, p *driver.CUstreamBatchMemOpParams) (memOp, driver.CUresult) {
 	o := memOp{kind: p.Operation, value: p.Value, flags: p.Flags}
 	size, most := uint64(4), driver.CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
 	switch o.kind {
@@ -50,7 +52,7 @@ func (d *simulator) newMemOp(p *driver.CUstreamBatchMemOpParams) (memOp, driver.
 	}
 	var r driver.CUresult
 	o.at, r = d.operand(uint64(p.Address), size)
-	if r == driver.CUDA_SUCCESS && (o.at.pageable() || o.at.known != nil && !o.at.known.takesMemOps()) {
+	if r == driver.CUDA_SUCCESS && (o.at.pageable() || o.at.known != nil && !o.at.known.takesMemOps() || c.dev.memory.Denied(o.at.addr) != "") {
 		r = driver.CUDA_ERROR_INVALID_VALUE
 	}
 	return o, r
@@ -138,7 +140,7 @@ func (w *memOpWork) ready(x *execution) (bool, *failure) {
 func (d *simulator) newMemOpWork(c *context, list ...driver.CUstreamBatchMemOpParams) (*memOpWork, driver.CUresult) {
 	w := &memOpWork{ctx: c}
 	for i := range list {
-		o, r := d.newMemOp(&list[i])
+		o, r := d.newMemOp(c, &list[i])
 		if r != driver.CUDA_SUCCESS {
 			return nil, r
 		}

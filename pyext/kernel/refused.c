@@ -1,0 +1,115 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+/* Errors of arguments that do not go with their parameters: each says which, what was wanted and what came. */
+
+typedef cudago_packing packing;
+
+static const char *type_name(const cudago_param *p, char *out, size_t n) {
+    static const char *const words[] = {"", "integer s", "integer u", "float f", "struct of ", "value b"};
+    if (p->type == PARAM_BYTES) snprintf(out, n, "a struct of %u bytes", p->size);
+    else if (p->type == PARAM_UINT && p->size == 8) snprintf(out, n, "a pointer or an integer u64");
+    else snprintf(out, n, "%s %s%u", p->type == PARAM_FLOAT ? "a" : "an", words[p->type], p->size * 8);
+    return out;
+}
+
+/* What the parameter is in C++; NULL if that is not known. */
+static PyObject *type_in_source(packing *pk) {
+    PyObject *types = PyObject_GetAttrString((PyObject *)pk->kernel, "parameter_types");
+    int has = types && PyTuple_Check(types) && pk->index < PyTuple_Size(types);
+    PyObject *type = has ? NEW_REF(PyTuple_GetItem(types, pk->index)) : NULL;
+    Py_XDECREF(types);
+    if (!type && cudago_forgive()) return NULL;
+    return type;
+}
+
+/* p takes less than its size says. */
+static int wrong_kind(packing *pk, const cudago_param *p, PyObject *arg) {
+    static const char *const words[] = {
+        [TAKES_MEMORY] = "a pointer: memory, an address or None",
+        [TAKES_NUMBER] = "an integer, and no memory",
+        [TAKES_TEXTURE] = "a Texture",
+        [TAKES_SURFACE] = "a Surface",
+        [TAKES_CONDITION] = "a condition of the graph",
+    };
+    PyObject *type = type_in_source(pk);
+    if (!type && PyErr_Occurred()) return -1;
+    PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s (%U in its source), got %R (%R)", pk->index, pk->kernel->name,
+                 words[p->takes], type ? type : Py_None, arg, (PyObject *)Py_TYPE(arg));
+    Py_XDECREF(type);
+    return -1;
+}
+
+int cudago_wrong_argument(packing *pk, const cudago_param *p, PyObject *arg) {
+    char want[64];
+    if (p->takes) return wrong_kind(pk, p, arg);
+    PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s, got %R (%R)", pk->index, pk->kernel->name,
+                 type_name(p, want, sizeof want), arg, (PyObject *)Py_TYPE(arg));
+    return -1;
+}
+
+static const char *element_name(uint8_t element) {
+    static const char *const names[6][6] = {
+        [kDLInt] = {"", "", "int16", "int32", "int64", ""},
+        [kDLFloat] = {"", "", "float16", "float32", "float64", ""},
+        [kDLBfloat] = {"", "", "bfloat16", "", "", ""},
+        [kDLComplex] = {"", "", "", "", "complex64", "complex128"},
+    };
+    const char *name = element >> 4 < 6 && (element & 15) < 6 ? names[element >> 4][element & 15] : NULL;
+    return name ? name : "";
+}
+
+/* What the argument says of its elements, or what is known of them. */
+static PyObject *element_text(PyObject *arg, uint8_t element) {
+    PyObject *dtype = PyObject_GetAttrString(arg, "dtype"), *text = dtype ? PyObject_Str(dtype) : NULL;
+    Py_XDECREF(dtype);
+    if (text || cudago_forgive()) return text;
+    return PyUnicode_FromString(*element_name(element) ? element_name(element) : "another byte order, or no number");
+}
+
+int cudago_wrong_element(packing *pk, const cudago_param *p, PyObject *arg, uint8_t element) {
+    PyObject *text = element_text(arg, element);
+    if (!text) return -1;
+    PyErr_Format(PyExc_TypeError,
+                 "parameter %d of kernel %U points to %s%s by the kernel's source, got elements of type %U (%R): convert them, or "
+                 "pass the memory without a type, as a Buffer; kernel.parameter_types says what is known, and can be set",
+                 pk->index, pk->kernel->name, element_name(p->element), p->element >> 4 == kDLInt ? " or its unsigned twin" : "",
+                 text, (PyObject *)Py_TYPE(arg));
+    Py_DECREF(text);
+    return -1;
+}
+
+/* Says of which parameter the error is. */
+int cudago_wrong_layout(packing *pk) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_Format(type, "parameter %d of kernel %U: %S: pass a copy, x.contiguous(stream=s)", pk->index, pk->kernel->name, value ? value : Py_None);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
+int cudago_raise_parameter_closed(packing *pk) {
+    Py_ssize_t n;
+    const char *name = PyUnicode_AsUTF8AndSize(pk->kernel->name, &n); /* C has used it before */
+    char what[256];
+    snprintf(what, sizeof what, "parameter %d of kernel %.200s", pk->index, name ? name : "?");
+    return cudago_raise_closed_named(what);
+}
+
+/* The names of the parameters, where they are known, tell which are missing. */
+int cudago_wrong_count(KernelObject *kernel, int want, Py_ssize_t got) {
+    PyObject *names = PyObject_GetAttrString((PyObject *)kernel, "parameter_names");
+    PyObject *comma = names && PyTuple_Check(names) && PyTuple_Size(names) ? PyUnicode_FromString(", ") : NULL;
+    PyObject *text = comma ? PyUnicode_Join(comma, names) : NULL;
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (text) PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd; they are %U", kernel->name, want, got, text);
+    else PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, want, got);
+    Py_XDECREF(text);
+    Py_XDECREF(comma);
+    Py_XDECREF(names);
+    return -1;
+}
