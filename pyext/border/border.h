@@ -53,6 +53,7 @@ enum cudago_kind {
 int cudago_raise(cudago_status *st);                         /* raises, frees what st holds; returns -1 */
 int cudago_raise_closed(const char *what);                   /* ClosedError "WHAT is closed"; returns -1 */
 int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
+int cudago_is_closed_error(void);                            /* the exception that is set is one */
 int cudago_raise_closed_named(const char *what); /* of the exception that is set: a ClosedError says of which argument it is. -1 */
 int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */
 void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, for where no exception can be raised */
@@ -233,6 +234,10 @@ int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
 int cudago_add_methods(enum cudago_class k, PyMethodDef *methods);
 int cudago_add_attributes(enum cudago_class k, PyGetSetDef *attributes);
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ */
+/* block.c: a row is a tuple of a function and its arguments. */
+int cudago_row_call(PyObject *row, PyObject **result); /* -1 with an exception; result may be NULL */
+void cudago_undo(PyObject *row);                       /* calls it, and keeps the exception that is set, or has a first one */
+int cudago_block_type_init(PyObject *module);
 /* Calls a method of the Python face with the same arguments: what a native method leaves to it. */
 PyObject *cudago_call_python(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* TypeError "NAME must be a X, not Y" */

@@ -30,5 +30,5 @@ static PyMethodDef functions[] = {
 };
 
 int cudago_border_room(PyObject *module) {
-    return cudago_watch_fork() ? -1 : PyModule_AddFunctions(module, functions);
+    return cudago_watch_fork() || cudago_block_type_init(module) ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -18,6 +18,8 @@ PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls) {
     Py_RETURN_NONE;
 }
 
+int cudago_is_closed_error(void) { return closed_error && PyErr_ExceptionMatches(closed_error); }
+
 /* The only way for an error to reach Python: errors.py:_make builds the exception from kind, code, message and
  * detail. */
 static PyObject *make(int32_t kind, int32_t code, const char *message, const char *detail) {

@@ -4,8 +4,8 @@
 
 #include "graph.h"
 
-/* bind: exchanging what slots hold. Slots that are used in one node are exchanged here; several nodes, which change all or
- * not at all, and fills are Python's affair (slot.py). */
+/* bind: exchanging what slots hold. Slots that are used in one node are exchanged here. What several nodes, and fills, change is
+ * Python's affair (slot.py), which has it done here: between bytecodes a signal's handler could raise, when some are done. */
 
 /* What slots hold in one node from now on. */
 typedef struct {
@@ -65,4 +65,21 @@ PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n
     int done = !n && names ? bind(self, args, names) : 0;
     if (done < 0) return NULL;
     return done ? NEW_REF(Py_None) : cudago_call_python((PyObject *)self, "_bind", args, n, names);
+}
+
+/* --- several nodes -------------------------------------------------------------------------------------------------------- */
+
+/* _change_all(changes, before): tuples of (method, *args), of which all or none take effect. The one that fails may have
+ * taken effect too, when who watches it has raised. */
+PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[0]) != PyTuple_Size(args[1]))
+        return PyErr_SetString(PyExc_TypeError, "_change_all(changes, before)"), NULL;
+    if (cudago_exec_open(self)) return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(args[0]); i++)
+        if (cudago_row_call(PyTuple_GetItem(args[0], i), NULL)) {
+            for (; i >= 0; i--) cudago_undo(PyTuple_GetItem(args[1], i));
+            return NULL;
+        }
+    Py_RETURN_NONE;
 }

@@ -4,28 +4,33 @@
 
 #include "graph.h"
 
-/* The context manager of Stream.capture(). It is native because a signal handler may raise between any two bytecodes:
+/* The context manager of Stream.capture(), and of captures into other graphs. It is native because a signal handler may raise between any two bytecodes:
  * in Python that could happen after the capture has begun and before any code is in place that would end it. */
 
 typedef struct {
     PyObject_HEAD
     PyObject *stream;
     PyObject *mode;
-    PyObject *graph; /* while it is being captured */
+    PyObject *graph;            /* while it is being captured */
+    PyObject *result, *captured; /* NULL, or what __enter__ returns, and a function that gets the graph when all went well */
     int entered;
 } CaptureObject;
 
 static PyTypeObject *capture_type;
 
-/* _capture(stream, mode) */
+/* _capture(stream, mode[, result, captured]) */
 PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    if (n != 2 || cudago_expect(args[0], CLS_STREAM, "stream")) return NULL;
+    if ((n != 2 && n != 4) || cudago_expect(args[0], CLS_STREAM, "stream")) return NULL;
     CaptureObject *self = (CaptureObject *)((allocfunc)PyType_GetSlot(capture_type, Py_tp_alloc))(capture_type, 0);
     if (!self) return NULL;
     self->stream = NEW_REF(args[0]);
     self->mode = NEW_REF(args[1]);
+    if (n == 4) {
+        self->result = NEW_REF(args[2]);
+        self->captured = NEW_REF(args[3]);
+    }
     return (PyObject *)self;
 }
 
@@ -37,7 +42,7 @@ static PyObject *capture_enter(CaptureObject *self, PyObject *unused) {
     self->graph = cudago_capture_begin(NULL, args, 2);
     if (!self->graph) return NULL;
     self->entered = 1;
-    return NEW_REF(self->graph);
+    return NEW_REF(self->result ? self->result : self->graph);
 }
 
 /* What only another thread can end stays in the block, for that thread to leave it. */
@@ -76,14 +81,23 @@ static PyObject *capture_exit(CaptureObject *self, PyObject *const *args, Py_ssi
     if (n != 3) return PyErr_SetString(PyExc_TypeError, "__exit__(type, value, traceback)"), NULL;
     if (!self->graph) Py_RETURN_FALSE;
     int raised = args[1] != Py_None;
-    if (!end(self, raised ? Py_True : Py_False)) Py_RETURN_FALSE;
-    return raised ? note_on(args[1]) : NULL;
+    PyObject *graph = NEW_REF(self->graph), *r = NULL;
+    int failed = end(self, raised ? Py_True : Py_False);
+    if (failed && raised) r = note_on(args[1]);
+    else if (!failed && !raised && self->captured) r = PyObject_CallFunctionObjArgs(self->captured, graph, NULL);
+    else if (!failed) r = NEW_REF(Py_None);
+    Py_DECREF(graph);
+    if (!r) return NULL;
+    Py_DECREF(r);
+    Py_RETURN_FALSE;
 }
 
 static int capture_traverse(CaptureObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->stream);
     Py_VISIT(self->graph);
+    Py_VISIT(self->result);
+    Py_VISIT(self->captured);
     return 0;
 }
 
@@ -105,12 +119,14 @@ static void abandon(CaptureObject *self) {
 
 static int capture_clear(CaptureObject *self) {
     abandon(self);
+    Py_CLEAR(self->result);
+    Py_CLEAR(self->captured);
     return 0;
 }
 
 static void capture_dealloc(CaptureObject *self) {
     PyObject_GC_UnTrack(self);
-    abandon(self);
+    capture_clear(self);
     Py_XDECREF(self->stream);
     Py_XDECREF(self->mode);
     cudago_free((PyObject *)self);

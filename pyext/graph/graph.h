@@ -448,6 +448,7 @@ extern PyObject *cudago_watcher;
 int cudago_watch_call(const char *event, const char *format, ...);
 #define CUDAGO_WATCH(...) (__builtin_expect(cudago_watcher != NULL, 0) ? cudago_watch_call(__VA_ARGS__) : 0)
 PyObject *cudago_set_watcher(PyObject *module, PyObject *watcher);
+PyObject *cudago_get_watcher(PyObject *module, PyObject *unused);
 
 /* bound.c. cudago_exec_launch_uncaptured is a launch, but if the stream is capturing nothing has been done. */
 PyObject *cudago_exec_launch(ExecObject *self, PyObject *stream);
@@ -478,6 +479,7 @@ PyObject *cudago_exec_item(ExecObject *self, PyObject *name); /* executable[name
 extern PyType_Spec cudago_exec_node_spec;
 
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
+PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 QUIET int cudago_is_slot(PyObject *o); /* node_kernel.c */
 
 /* update.c: the gate of updates. Inside, nothing may be raised: that runs Python now and then, a finalizer or a collection,

@@ -25,6 +25,13 @@ int cudago_watch_call(const char *event, const char *format, ...) {
     return r ? 0 : -1;
 }
 
+/* _watcher(): or None */
+PyObject *cudago_get_watcher(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return NEW_REF(cudago_watcher ? cudago_watcher : Py_None);
+}
+
 /* _set_watcher(watcher or None): returns the one from before. */
 PyObject *cudago_set_watcher(PyObject *module, PyObject *watcher) {
     (void)module;

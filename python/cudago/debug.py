@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._graph.exec import GraphExec
 from ._graph.graph import Graph
-from ._graph.watch import is_watching, watch
+from ._graph.watch import forget, is_watching, watcher
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline
@@ -144,7 +144,7 @@ def resource_warnings(on: bool = True) -> None:
             del kind.__del__
 
 
-class record_origins:
+class record_origins(_core.Block):
     """Say whether nodes of graphs note the line that makes them, for `Node.made_at`.
 
     Called, it is a switch; in a ``with`` statement, it is undone at the end of the block. The
@@ -172,23 +172,16 @@ class record_origins:
     None
     """
 
-    __slots__ = ("_was",)
+    __slots__ = ()
 
     def __init__(self, on: bool = True) -> None:
-        self._was = _core._record_sites(bool(on))
-
-    def __enter__(self) -> None:
-        """Begin the block."""
-
-    def __exit__(self, *args: object) -> None:
-        """Record as before."""
-        _core._record_sites(self._was)
+        self._change(_core._record_sites, bool(on))
 
     def __repr__(self) -> str:
         return f"<cudago.debug.record_origins: {'on' if _core._record_sites(None) else 'off'}>"
 
 
-class watch_pointers:
+class watch_pointers(_core.Block):
     """Refuse launches of graphs whose kernels have addresses, as ints, of memory that was freed.
 
     Called, it is a switch; in a ``with`` statement, it is undone at the end of the block. The
@@ -244,18 +237,15 @@ class watch_pointers:
     graph launch refused, nothing ran: node 'set': kernel set, paramet
     """
 
-    __slots__ = ("_was",)
+    __slots__ = ()
 
     def __init__(self, on: bool = True) -> None:
-        self._was = is_watching()
-        watch(bool(on))
+        self._change(_core._set_watcher, watcher(bool(on)))
+        self._left()
 
-    def __enter__(self) -> None:
-        """Begin the block."""
-
-    def __exit__(self, *args: object) -> None:
-        """Watch as before."""
-        watch(self._was)
+    def _left(self) -> None:
+        if not is_watching():
+            forget()
 
     def __repr__(self) -> str:
         return f"<cudago.debug.watch_pointers: {'on' if is_watching() else 'off'}>"

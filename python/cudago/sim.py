@@ -18,8 +18,8 @@ On NVIDIA's driver, use ``compute-sanitizer`` instead.
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from contextlib import ContextDecorator
+from typing import TYPE_CHECKING, Literal, Self
 
 from . import _core
 from ._memory.device import Device
@@ -32,7 +32,7 @@ from ._memory.exported import (
 from .errors import CheckError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
 __all__ = [
     "CheckError",
@@ -46,10 +46,9 @@ __all__ = [
 ]
 
 
-@contextmanager
 def check(
     *names: Literal["races", "uninitialized", "host", "all"], raises: bool = True
-) -> Generator[list[str], None, None]:
+) -> AbstractContextManager[list[str]]:
     """Switch on checks for the work queued in a ``with`` block.
 
     Parameters
@@ -70,10 +69,10 @@ def check(
     raises : bool
         Whether findings raise an exception. If not, they are only collected.
 
-    Yields
-    ------
-    list of str
-        Filled with the reports when the block ends.
+    Returns
+    -------
+    context manager
+        Of a list of str, filled with the reports when the block ends. It decorates functions too.
 
     Raises
     ------
@@ -98,16 +97,28 @@ def check(
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"names of checks must be str, not {type(name)}")
-    wanted = ",".join(names) or "all"
-    before = _core._set_checks(wanted if raises else wanted + ",collect")
-    reports()  # discard earlier ones
-    found: list[str] = []
-    try:
-        yield found
-        _wait()
-    finally:
-        _core._set_checks(before)
-        found += reports()
+    return _Checks(",".join(names) or "all", raises)
+
+
+class _Checks(_core.Block, ContextDecorator):
+    def __init__(self, wanted: str, raises: bool) -> None:
+        self._given = wanted, raises
+        self._found: list[str] = []
+        text = wanted if raises else wanted + ",collect"
+        self._plan((_core._set_checks, text), None, self._found)
+
+    def _recreate_cm(self) -> Self:  # of ContextDecorator: a call of the function has its own block
+        return type(self)(*self._given)
+
+    def _entered(self) -> None:
+        reports()  # discard earlier ones
+
+    def _leaving(self, error: BaseException | None) -> None:
+        if error is None:
+            _wait()
+
+    def _left(self) -> None:
+        self._found += reports()
 
 
 def _wait() -> None:

@@ -76,8 +76,14 @@ def test_it_is_of_one_block(driver):
     with pytest.raises(RuntimeError, match="has not begun"):
         timeline.sample()
     assert card(timeline).rows["samples"] == "none yet"
-    with timeline, pytest.raises(RuntimeError, match="one with block"), timeline:
+    with timeline, pytest.raises(RuntimeError, match="is in use: make another"), timeline:
         pass
+    sampled = cu.debug.MemoryTimeline()
+    with sampled:
+        pass
+    for used in timeline, sampled:
+        with pytest.raises(RuntimeError, match="of one with block"), used:
+            pass
 
 
 def test_a_capture_goes_on(device, stream):

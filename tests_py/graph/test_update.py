@@ -171,3 +171,55 @@ def test_a_node_is_disabled_for_a_block(graph, a, stream, kernels):
             step.close()
         with pytest.raises(cu.ClosedError), one.disabled():
             pytest.fail("the executable is closed")
+
+
+def test_a_block_that_is_dropped_ends(graph, a):
+    graph.memset(a, 1, name="one")
+    step = graph.instantiate()
+    one = step["one"]
+    block = one.disabled()
+    assert one.enabled
+    assert block.__enter__() is None
+    with pytest.raises(RuntimeError, match="is in use: make another"):
+        block.__enter__()
+    assert not one.enabled
+    del block
+    assert one.enabled
+    block = one.disabled()
+    assert block.__exit__(None, None, None) is False
+    for _ in range(2):
+        with block:
+            assert not one.enabled
+        assert one.enabled
+
+
+def test_what_is_not_undone_is_told(graph, a, driver):
+    """With what the block raised, as a note on it."""
+    graph.memset(a, 1, name="one")
+    step = graph.instantiate()
+
+    def fail():
+        raise LookupError("no")
+
+    block = cu._core.Block()
+    block._plan((step["one"].enable,), (fail,))
+    with pytest.raises(LookupError, match="no"), block:
+        pass
+    with pytest.raises(ZeroDivisionError) as e, block:
+        _ = 1 / 0
+    assert e.value.__notes__ == ["What was changed could not be changed back: no"]
+
+    heard = []
+
+    def interrupted():
+        heard.append(len(heard))
+        if len(heard) % 2:
+            raise KeyboardInterrupt
+
+    block._plan((step["one"].enable,), (interrupted,))
+    with pytest.raises(KeyboardInterrupt), block:
+        pass
+    with pytest.raises(KeyboardInterrupt) as e, block:
+        _ = 1 / 0
+    assert isinstance(e.value.__context__, ZeroDivisionError)
+    assert len(heard) == 4  # once more, each time

@@ -70,7 +70,7 @@ def test_only_within_the_block(device, stream):
             assert entered is hooks
             before.view("u1").close()
             inside = device.allocate(32, stream=stream)
-            with pytest.raises(RuntimeError, match="are in use"):
+            with pytest.raises(RuntimeError, match="memory_hooks> is in use: make another"):
                 hooks.__enter__()
         inside.close()
         device.allocate(16, stream=stream).close()

@@ -8,16 +8,17 @@ capture that fails adds nothing.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .._stream.stream import stream_of
+from .. import _core
+from .._stream.stream import mode_of, stream_of
 from ..errors import CUDAError, UnsupportedError
 from .again import add_again, in_order, is_known
 from .edge import ports_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
     from ..typing import CaptureMode, StreamLike
     from .graph import Graph
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
 _ALLOCATE = {"alloc", "free"}
 
 
-@contextmanager
 def capture_into(
     graph: Graph, after: tuple[int, ...], stream: StreamLike, mode: CaptureMode
-) -> Generator[list[Node]]:
+) -> AbstractContextManager[list[Node], None]:
     """Add what is queued on a stream in the block to a graph, after some of its nodes."""
     on = stream_of(stream)
     graph._count()  # is it open?
@@ -41,10 +41,12 @@ def capture_into(
             f"{on._ordinal}"
         )
     nodes: list[Node] = []
-    with on.capture(mode) as captured:
-        yield nodes
-    with captured:
-        nodes += [graph._node(number) for number in _add(graph, after, captured)]
+
+    def add(captured: Graph) -> None:
+        with captured:
+            nodes.extend([graph._node(number) for number in _add(graph, after, captured)])
+
+    return _core._capture(on, mode_of(mode), nodes, add)
 
 
 def _move(graph: Graph, after: tuple[int, ...], captured: Graph) -> int:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -13,7 +12,6 @@ from .params import params_of
 from .update import update_node
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from contextlib import AbstractContextManager
 
     from .graph import Graph
@@ -99,7 +97,9 @@ class ExecNode(_core.ExecNode):
         >>> out[0], step["two"].enabled
         (1, True)
         """
-        return _disabled(self)
+        block = _core.Block()
+        block._plan((self.exec._set_enabled, self._id, False), None, None)
+        return block
 
     def enable(self) -> None:
         """Run the node again in later launches: ``enabled = True``.
@@ -149,16 +149,6 @@ class ExecNode(_core.ExecNode):
 
 def _no_graph(index: int) -> Graph:
     raise LookupError(index)
-
-
-@contextmanager
-def _disabled(node: ExecNode) -> Generator[None]:
-    was = node.exec._set_enabled(node._id, False)
-    try:
-        yield
-    finally:
-        if not node.exec.is_closed:
-            node.exec._set_enabled(node._id, was)
 
 
 _core._set_class("ExecNode", ExecNode)

@@ -16,7 +16,7 @@ from .. import _core
 from .._stream.stream import stream_of
 from .arguments import UNCHANGING, Recent, class_of, leaves_of, signature_of
 from .entry import Entry, executable_of
-from .turns import turn_on
+from .turns import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -110,12 +110,8 @@ class GraphFunction(Generic[_P]):
         given: Any = args
         place = _place_of_stream(self.__name__, given)
         stream = stream_of(given[place])
-        if not stream.is_capturing:
-            with turn_on(stream):
-                if not stream.is_capturing:  # another thread's turn may have been a capture
-                    self._launch(stream, place, given, kwargs)
-                    return
-        self._run(given, kwargs)
+        if stream.is_capturing or not in_turn(stream, self._launch, stream, place, given, kwargs):
+            self._run(given, kwargs)
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
@@ -194,15 +190,17 @@ class GraphFunction(Generic[_P]):
 
     def _launch(
         self, stream: Stream, place: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    ) -> bool:
         """Launch the graph of the call, and capture it first where that is needed."""
+        if stream.is_capturing:  # another thread has begun that before this turn
+            return False
         given = args[:place] + args[place + 1 :]
         recent = self._recent
         if recent is not None and not kwargs and recent[:2] == (stream._ordinal, place):
             _, _, objects, its_entry, version = recent
             entry = its_entry()
             if entry and objects.are(given) and self._replay(entry, stream, [], version):
-                return
+                return True
         all_args, all_kwargs, named = self._arguments(place, args, kwargs)
         leaves = leaves_of(named)
         key = (stream._ordinal, place, tuple(named), *signature_of(leaves))
@@ -213,6 +211,7 @@ class GraphFunction(Generic[_P]):
         elif not kwargs and (remembered := Recent.of(given, leaves)):
             self._recent = (stream._ordinal, place, remembered, ref(found), version)
             self._remember(found, version, place, given)
+        return True
 
     def _replay(self, entry: Entry, stream: Stream, leaves: list[Leaf], version: int = 0) -> int:
         """Launch the graph of an entry if it is for these arguments; return their version, or 0."""

@@ -13,11 +13,11 @@ import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._card import card, picture
 from .._stream.stream import stream_of
+from .._whole_file import write_whole
 from ..errors import UnsupportedError
 from .again import add_again, in_order, is_known
 from .graph import Graph
@@ -113,7 +113,7 @@ class GraphProfile:
         Parameters
         ----------
         path : str or path
-            The file, which is overwritten.
+            The file, which is replaced once all is written.
 
         Examples
         --------
@@ -140,7 +140,7 @@ class GraphProfile:
             for row in self.rows
         ]
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1)
-        Path(path).write_text(text, encoding="utf-8")
+        write_whole(path, [text.encode()])
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

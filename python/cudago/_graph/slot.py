@@ -164,20 +164,16 @@ def moved(uses: Uses, numbers: Mapping[int, int]) -> Uses:
 def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:
     """Exchange what slots hold: in all nodes, or in none. The native `bind` does what is simple."""
     changes = _changes(step, objects)
-    if len(changes) == 1:  # the update of one node does all or nothing by itself
-        ((node, (kind, new)),) = changes.items()
-        _apply(step, node, kind, new)
+    made = tuple(_update(step, node, kind, new) for node, (kind, new) in changes.items())
+    if len(made) == 1:  # the update of one node does all or nothing by itself
+        ((method, *args),) = made
+        method(*args)
         return
-    before = {node: (kind, _old(step, node, kind, new)) for node, (kind, new) in changes.items()}
-    done: list[int] = []
-    try:
-        for node, (kind, new) in changes.items():
-            _apply(step, node, kind, new)
-            done.append(node)
-    except BaseException:
-        for node in reversed(done):
-            _apply(step, node, *before[node])
-        raise
+    before = tuple(
+        _update(step, node, kind, _old(step, node, kind, new))
+        for node, (kind, new) in changes.items()
+    )
+    step._change_all(made, before)
 
 
 def _changes(
@@ -196,25 +192,24 @@ def _changes(
     return changes
 
 
-def _apply(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> None:
+def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> tuple[Any, ...]:
+    """Return the update of a node: the native method, and its arguments."""
     if kind == "memcpy":
-        step._update_memcpy(node, new.get("dst"), new.get("src"))
-        return
+        return step._update_memcpy, node, new.get("dst"), new.get("src")
     if kind == "memset":
         told, _ = step._params(node)
         assert told is not None
-        step._update_memset(node, new["dst"], told[0].to_bytes(told[1], "little"))
-        return
+        return step._update_memset, node, new["dst"], told[0].to_bytes(told[1], "little")
     record = step._record(node)
     assert record is not None
     kernel, config, *args = record
     for place, given in new.items():
         args[int(place)] = given
-    step._update_kernel(node, config, kernel, tuple(args))
+    return step._update_kernel, node, config, kernel, tuple(args)
 
 
 def _old(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> dict[str | int, Any]:
-    """Return what `_apply` takes to undo a change: the Operands that hold the memory now."""
+    """Return what `_update` takes to undo a change: the Operands that hold the memory now."""
     if kind == "kernel":
         record = step._record(node)
         assert record is not None

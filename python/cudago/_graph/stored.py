@@ -42,6 +42,8 @@ class Stored:
         ValueError
             If a node cannot be saved: what another library has captured, or memory that is not
             there any more. The message names the node.
+        OSError
+            If the file cannot be written. Nothing is left of it.
 
         See Also
         --------

@@ -50,23 +50,25 @@ class _Kernel(NamedTuple):
 _in_graphs: dict[int, dict[int, tuple[_Address, ...]]] = {}
 _in_executables: WeakKeyDictionary[GraphExec, list[_Kernel]] = WeakKeyDictionary()
 _moving: WeakKeyDictionary[Graph, list[tuple[_Address, ...]]] = WeakKeyDictionary()
-_watching = False
 
 
-def watch(on: bool) -> None:
-    """Begin or end to watch. What was known is forgotten at the end."""
-    global _watching
-    _watching = on
-    _core._set_watcher(_Watcher if on else None)
-    if not on:
-        _in_graphs.clear()
-        _in_executables.clear()
-        _moving.clear()
+def watcher(on: bool) -> object:
+    """Return who is told of what graphs do, if addresses are to be watched."""
+    if on and not is_watching():
+        forget()  # what Ctrl-C has left of an earlier watch
+    return _Watcher if on else None
 
 
 def is_watching() -> bool:
     """Whether addresses are watched."""
-    return _watching
+    return _core._watcher() is not None
+
+
+def forget() -> None:
+    """Forget what is known; it is not true any more once nobody watches."""
+    _in_graphs.clear()
+    _in_executables.clear()
+    _moving.clear()
 
 
 # --- what is known --------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The container of a saved graph: a zip file of a few uncompressed members.
+"""The container of a saved graph: a zip file of a few uncompressed members. `zipped` writes it.
 
 A zip file, because every system can list and unpack it, and each member has a checksum. Its members
 are not compressed, so that none can be larger than the file; and their names are ours, so that
@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
 import struct
 import zipfile
@@ -26,13 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Self
 
-    from ..typing import BufferLike
-
 TEXT = "graph.json"
 _MEMBER = re.compile(r"graph\.json|code/(0|[1-9][0-9]{0,8})|memory/(0|[1-9][0-9]{0,8})", re.A)
 _MOST_TEXT = 1 << 30  # bytes of graph.json: a million nodes have a third of it
 _CHUNK = 1 << 24
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same graph makes the same file
 
 # All that zipfile raises for files that are none.
 _BROKEN = (
@@ -136,35 +132,3 @@ class Archive:
     def __exit__(self, *args: object) -> None:
         self._zip.close()
         self._file.close()
-
-
-class NewArchive:
-    """A file that is being written. A context manager: without an error, it replaces the path."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
-        self._part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
-
-    def __enter__(self) -> Self:
-        self._file = self._part.open("xb")
-        self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
-        return self
-
-    def write(self, name: str, data: BufferLike) -> None:
-        """Write a member."""
-        info = zipfile.ZipInfo(name, _LONG_AGO)
-        info.external_attr = 0o644 << 16
-        rest = memoryview(data).cast("B")
-        with self._zip.open(info, "w", force_zip64=len(rest) >= 1 << 31) as member:
-            for at in range(0, len(rest), _CHUNK):
-                member.write(rest[at : at + _CHUNK])
-
-    def __exit__(self, kind: type[BaseException] | None, *args: object) -> None:
-        try:
-            self._zip.close()
-            self._file.close()
-            if kind is None:
-                self._part.replace(self._path)
-        finally:
-            self._file.close()
-            self._part.unlink(missing_ok=True)

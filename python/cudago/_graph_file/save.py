@@ -17,12 +17,15 @@ from .._graph.params import UNKNOWN_PEERS, record_of
 from .._graph.slot import uses_of
 from .._stream.memop import CONDITIONS
 from .._version import __version__
-from .archive import TEXT, NewArchive
+from .._whole_file import write_whole
+from .archive import TEXT
 from .ranges import Ranges
 from .saved import FORMAT, MOST_DEPTH, NODE_KINDS, VERSION, inner_path, nbytes_of
 from .variables import Variables
+from .zipped import zipped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
 
     from .._core import Operand
@@ -39,13 +42,16 @@ def save(graph: Graph, path: str | PathLike[str], contents: bool) -> None:
     if graph._body_id:
         raise ValueError("a graph inside another is saved with the outermost one")
     maker = _Maker(graph, contents)
-    made = maker.made()
-    with NewArchive(path) as archive:
-        archive.write(TEXT, json.dumps(made, separators=(",", ":"), allow_nan=False).encode())
-        for number, (_, code) in enumerate(maker.code):
-            archive.write(f"code/{number}", code)
-        for number, data in maker.ranges.contents():
-            archive.write(f"memory/{number}", data)
+    text = json.dumps(maker.made(), separators=(",", ":"), allow_nan=False).encode()
+    write_whole(path, zipped(_members(text, maker)))
+
+
+def _members(text: bytes, maker: _Maker) -> Iterator[tuple[str, bytes | memoryview]]:
+    yield TEXT, text
+    for number, (_, code) in enumerate(maker.code):
+        yield f"code/{number}", code
+    for number, data in maker.ranges.contents():
+        yield f"memory/{number}", data
 
 
 class _Maker:

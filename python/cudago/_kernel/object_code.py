@@ -11,6 +11,7 @@ from weakref import ref
 
 from .. import _core
 from .._ordinal import device_at, device_or_first
+from .._whole_file import write_whole
 from ..errors import ClosedError, KernelNotFoundError
 from .parameter_names import parameter_types
 
@@ -233,21 +234,19 @@ class ObjectCode:
         Parameters
         ----------
         path : str or path
-            The file, which is replaced if it exists.
+            The file, which is replaced once all is written.
 
         Raises
         ------
         OSError
-            If the file cannot be written.
+            If the file cannot be written. Nothing is left of it.
 
         Notes
         -----
         The name expressions that the program was compiled with are not in the file: kernels are
         found by what C++ calls them, see `get_kernel`. Blocks until the file is written.
         """
-        code = self.code
-        with open(os.fspath(path), "wb") as file:  # noqa: PTH123  # fspath: an int is a descriptor
-            file.write(code)
+        write_whole(path, [self.code])
 
     @property
     def ptx(self) -> str | None:

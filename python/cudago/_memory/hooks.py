@@ -6,21 +6,20 @@ from __future__ import annotations
 
 from collections import deque
 from threading import local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
 from .allocation import Allocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Self
 
     from .buffer import Buffer
 
 __all__ = ["memory_hooks"]
 
 
-class memory_hooks:  # as timer and profiler
+class memory_hooks(_core.Block):  # as timer and profiler
     """Call functions when memory is allocated and freed, within a ``with`` block.
 
     Parameters
@@ -61,9 +60,7 @@ class memory_hooks:  # as timer and profiler
     [32]
     """
 
-    __slots__ = ("_free", "_made")
-    _made: Callable[[Allocation], object] | None
-    _free: Callable[[Allocation], object] | None
+    __slots__ = ("_hooks",)
 
     def __init__(
         self,
@@ -74,25 +71,28 @@ class memory_hooks:  # as timer and profiler
         for name, function in (("on_allocate", on_allocate), ("on_free", on_free)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be callable, not {type(function).__name__}")
-        self._made, self._free = on_allocate, on_free
+        self._hooks = hooks = _Hooks(on_allocate, on_free)
+        self._plan((_installed.__setitem__, id(hooks), hooks), (_installed.pop, id(hooks), None))
 
-    def __enter__(self) -> Self:
-        if _installed.setdefault(id(self), entry := (self,)) is not entry:
-            raise RuntimeError("these memory hooks are in use: make others for another with block")
+    def _entered(self) -> None:
         _switch()
-        return self
 
-    def __exit__(self, *args: object) -> None:
-        _installed.pop(id(self), None)
+    def _left(self) -> None:
         _switch()
 
     def __repr__(self) -> str:
-        return f"<cudago.memory_hooks{'' if id(self) in _installed else ': not in use'}>"
+        in_use = id(self._hooks) in _installed
+        return f"<cudago.memory_hooks{'' if in_use else ': not in use'}>"
+
+
+class _Hooks(NamedTuple):
+    made: Callable[[Allocation], object] | None
+    free: Callable[[Allocation], object] | None
 
 
 # By id, in the order of their with blocks. Only whole operations on it: threads do not wait for
 # each other here, since a hook may run at any time.
-_installed: dict[int, tuple[memory_hooks]] = {}
+_installed: dict[int, _Hooks] = {}
 
 
 class _Thread(local):
@@ -118,10 +118,9 @@ def _allocated(buffer: Buffer, _resource: object) -> None:
         return
     told = _Told(Allocation._of(buffer))
     _core._buffer_attach(buffer, told)
-    for entry in tuple(_installed.values()):
-        hooks = entry[0]
-        if hooks._made is not None and id(hooks) in _installed:
-            _call(hooks._made, told.allocation)
+    for hooks in tuple(_installed.values()):
+        if hooks.made is not None and id(hooks) in _installed:
+            _call(hooks.made, told.allocation)
         told.hooks.append(hooks)
 
 
@@ -140,15 +139,15 @@ class _Told:
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation = allocation
-        self.hooks: list[memory_hooks] = []  # that know of it
+        self.hooks: list[_Hooks] = []  # that know of it
 
     def __del__(self) -> None:
-        if any(hooks._free is not None for hooks in self.hooks):
+        if any(hooks.free is not None for hooks in self.hooks):
             _ended.append((self.allocation, self.hooks))
             _tell()
 
 
-_ended: deque[tuple[Allocation, list[memory_hooks]]] = deque()
+_ended: deque[tuple[Allocation, list[_Hooks]]] = deque()
 
 
 def _tell() -> None:
@@ -163,8 +162,8 @@ def _tell() -> None:
             except IndexError:
                 return
             for hooks in told:
-                if hooks._free is not None and id(hooks) in _installed:
-                    _call_aside(hooks._free, allocation)
+                if hooks.free is not None and id(hooks) in _installed:
+                    _call_aside(hooks.free, allocation)
     finally:
         _thread.telling = False
 

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Self
-
+from .. import _core
 from .._cold import read
 from .._gopy import api
 from .device import Device
@@ -13,7 +12,7 @@ from .device import Device
 __all__ = ["profiler"]
 
 
-class profiler:
+class profiler(_core.Block):
     """Has a profiler collect a part of the program.
 
     Such as Nsight Systems with ``--capture-range=cudaProfilerApi``, which then waits for this.
@@ -33,6 +32,7 @@ class profiler:
     -----
     Work that was queued before and runs meanwhile may be collected too; wait for it first. The end
     of a ``with`` block stops the profiler, also if another block inside or around it has done so.
+    Blocks neither begin nor end while a stream is capturing.
 
     References
     ----------
@@ -45,10 +45,11 @@ class profiler:
     ...     stream.sync()
     """
 
-    __slots__ = ("_device",)
+    __slots__ = ()
 
     def __init__(self, device: Device | None = None) -> None:
-        self._device: Device = _device_of(device)
+        of: Device = _device_of(device)
+        self._plan((self.start, of), (self.stop, of))
 
     @staticmethod
     def start(device: Device | None = None) -> None:
@@ -87,15 +88,6 @@ class profiler:
         ``cuProfilerStop``
         """
         read(api.profile, _device_of(device).ordinal, False)
-
-    def __enter__(self) -> Self:
-        """Start; not allowed while a stream is capturing."""
-        self.start(self._device)
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        """Stop; not allowed while a stream is capturing."""
-        self.stop(self._device)
 
 
 def _device_of(device: Device | None) -> Device:

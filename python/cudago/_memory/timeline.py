@@ -8,13 +8,10 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from .. import _core
 from .._card import card
 from .summary import memory_uses, size_text
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _MOST = 2048  # samples that are kept; of more, every second goes
 _BARS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
@@ -44,7 +41,7 @@ class MemorySample:
     live: dict[str, int]
 
 
-class MemoryTimeline:
+class MemoryTimeline(_core.Block):
     """How much memory of each kind is in use during a ``with`` block.
 
     Notebooks show it as a picture, and ``print`` as a table with a line of bars.
@@ -84,12 +81,13 @@ class MemoryTimeline:
             raise ValueError(f"interval_ms must be more than 0, or None, got {interval_ms}")
         self._step_s = None if interval_ms is None else interval_ms / 1000
         self._lock = threading.Lock()
-        self._end = threading.Event()
+        self._open = threading.Lock()  # held until the block is left
         self._thread: threading.Thread | None = None
         self._samples: list[MemorySample] = []
         self._known: dict[str, int] = {}  # maxima before the first sample
         self._peaks: dict[str, int] = {}
         self._began = 0.0
+        self._plan((self._open.acquire, False), (self._open.release,))
 
     @property
     def samples(self) -> tuple[MemorySample, ...]:
@@ -130,7 +128,7 @@ class MemoryTimeline:
                 del self._samples[1:-1:2]
                 self._step_s = None if self._step_s is None else self._step_s * 2
 
-    def __enter__(self) -> Self:
+    def _entered(self) -> None:
         if self._began:
             raise RuntimeError("a timeline is of one with block")
         self._began = time.monotonic()
@@ -138,17 +136,15 @@ class MemoryTimeline:
         if self._step_s is not None:
             self._thread = threading.Thread(target=self._run, name="cudago-timeline", daemon=True)
             self._thread.start()
-        return self
 
-    def __exit__(self, *args: object) -> None:
-        self._end.set()
+    def _left(self) -> None:
         if self._thread is not None:
             self._thread.join()
         with suppress(Exception):  # after a fault there is nothing to ask, and no second error
             self.sample()
 
     def _run(self) -> None:
-        while not self._end.wait(self._step_s):
+        while self._step_s is not None and not self._open.acquire(timeout=self._step_s):
             with suppress(Exception):  # of a device that is being reset, the next sample tells
                 self.sample()
 

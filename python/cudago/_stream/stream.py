@@ -41,6 +41,13 @@ _MODES = {
 }
 
 
+def mode_of(mode: str) -> int:
+    """Return the driver's number of a mode of captures."""
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
+    return _MODES[mode]
+
+
 @final
 class Stream(MemoryOperations, _core.Stream):
     """A queue of device work that runs in order.
@@ -318,12 +325,11 @@ class Stream(MemoryOperations, _core.Stream):
         >>> [node.kind for node in graph.nodes]
         ['memset']
         """
-        if mode not in _MODES:
-            raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
+        number = mode_of(mode)
         # The classes of what is made.
         from .. import _graph  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-        return _core._capture(self, _MODES[mode])
+        return _core._capture(self, number)
 
     _repr_html_ = card
 

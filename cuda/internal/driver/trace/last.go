@@ -41,15 +41,16 @@ func OpenLast(name string) (*Last, error) {
 	if err := f.Truncate(lastCalls * lineBytes); err != nil {
 		return nil, err
 	}
+	// Written, so that the disk has room for it: a write to the mapping that finds
+	// none is a SIGBUS.
+	if _, err := f.WriteAt(bytes.Repeat(emptyLine(), lastCalls), 0); err != nil {
+		return nil, err
+	}
 	file, err := syscall.Mmap(int(f.Fd()), 0, lastCalls*lineBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, err
 	}
-	l := &Last{file: file}
-	for place := range lastCalls {
-		l.write(place, "")
-	}
-	return l, nil
+	return &Last{file: file}, nil
 }
 
 // begin puts a call where the oldest was, and returns its place.
@@ -71,13 +72,15 @@ func (l *Last) end(place int, line string) {
 	}
 }
 
-// write fills a line; the lock is held. An empty text leaves an empty line.
+// write fills a line; the lock is held.
 func (l *Last) write(place int, text string) {
 	line := l.file[place%lastCalls*lineBytes:][:lineBytes]
-	n := 0
-	if text != "" {
-		n = copy(line[:lineBytes-1], fmt.Sprintf("%010d %s", place, text))
-	}
-	copy(line[n:], bytes.Repeat([]byte(" "), lineBytes-n))
+	n := copy(line[:lineBytes-1], fmt.Sprintf("%010d %s", place, text))
+	copy(line[n:], emptyLine()[n:])
+}
+
+func emptyLine() []byte {
+	line := bytes.Repeat([]byte(" "), lineBytes)
 	line[lineBytes-1] = '\n'
+	return line
 }

@@ -1,0 +1,236 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+/* Changes that are undone. They are native because the handler of a signal may raise after any call that Python code makes, and
+ * where its functions begin: between a change and the note of what is to be undone, or before it is undone. A row is a
+ * tuple of a function and its arguments. */
+
+enum { MOST_INTERRUPTS = 3 }; /* of one undoing that waits: then it is given up */
+
+int cudago_row_call(PyObject *row, PyObject **result) {
+    PyObject *args = PyTuple_GetSlice(row, 1, PyTuple_Size(row));
+    PyObject *r = args ? PyObject_CallObject(PyTuple_GetItem(row, 0), args) : NULL;
+    Py_XDECREF(args);
+    if (result) *result = r;
+    else Py_XDECREF(r);
+    return r ? 0 : -1;
+}
+
+typedef struct {
+    PyObject *type, *value, *trace;
+} raised;
+
+static raised fetch(void) {
+    raised e;
+    PyErr_Fetch(&e.type, &e.value, &e.trace);
+    if (e.type) PyErr_NormalizeException(&e.type, &e.value, &e.trace);
+    return e;
+}
+
+static void drop(raised e) {
+    Py_XDECREF(e.type);
+    Py_XDECREF(e.value);
+    Py_XDECREF(e.trace);
+}
+
+static void note(PyObject *first, PyObject *second) {
+    PyObject *text = PyUnicode_FromFormat("What was changed could not be changed back: %S", second);
+    PyObject *r = text ? PyObject_CallMethod(first, "add_note", "O", text) : NULL;
+    if (!r) PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(r);
+}
+
+/* The exception to raise of two. Ctrl-C is never lost. */
+static raised of_both(raised first, raised second) {
+    int ends = first.type && !PyErr_GivenExceptionMatches(first.type, PyExc_Exception);
+    if (!first.type) return second;
+    if (PyErr_GivenExceptionMatches(second.type, PyExc_Exception)) note(first.value, second.value);
+    else if (!ends) {
+        PyException_SetContext(second.value, NEW_REF(first.value));
+        drop(first);
+        return second;
+    }
+    drop(second);
+    return first;
+}
+
+void cudago_undo(PyObject *row) {
+    raised kept = fetch();
+    for (int i = 0; i < MOST_INTERRUPTS && cudago_row_call(row, NULL); i++) {
+        int is_closed = cudago_is_closed_error(), is_error = PyErr_ExceptionMatches(PyExc_Exception);
+        if (is_closed) PyErr_Clear(); /* nothing is left of it that could be changed back */
+        else kept = of_both(kept, fetch());
+        if (is_error) break;
+    }
+    PyErr_Restore(kept.type, kept.value, kept.trace);
+}
+
+/* --- a with block that changes something for its time ---------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    PyObject *todo, *undo; /* rows, or NULL; an undo that was not given is todo with what that returned as its last argument */
+    PyObject *result; /* of __enter__; NULL: the object itself */
+    int is_given, is_on;
+} BlockObject;
+
+static void set(PyObject **to, PyObject *given) {
+    PyObject *was = *to;
+    *to = given ? NEW_REF(given) : NULL;
+    Py_XDECREF(was);
+}
+
+/* _plan(todo, undo or None, result): of __enter__, __exit__; without a result that returns the object */
+static PyObject *block_plan(BlockObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n < 2 || n > 3 || !PyTuple_Check(args[0]) || !(args[1] == Py_None || PyTuple_Check(args[1])))
+        return PyErr_SetString(PyExc_TypeError, "_plan(todo, undo, result)"), NULL;
+    self->is_given = args[1] != Py_None;
+    set(&self->todo, args[0]);
+    set(&self->undo, self->is_given ? args[1] : NULL);
+    set(&self->result, n > 2 ? args[2] : NULL);
+    Py_RETURN_NONE;
+}
+
+/* Does what is to be done, and notes how to undo it. Python code that was interrupted may have done it. */
+static int change(BlockObject *self, PyObject *todo) {
+    Py_ssize_t n = PyTuple_Size(todo);
+    PyObject *was, *undo = self->is_given ? NEW_REF(self->undo) : PyTuple_New(n);
+    if (!undo) return -1;
+    for (Py_ssize_t i = 0; !self->is_given && i < n - 1; i++) PyTuple_SetItem(undo, i, NEW_REF(PyTuple_GetItem(todo, i)));
+    int failed = cudago_row_call(todo, &was);
+    if (failed && self->is_given && !PyErr_ExceptionMatches(PyExc_Exception)) cudago_undo(undo);
+    if (!failed && !self->is_given) {
+        PyTuple_SetItem(undo, n - 1, NEW_REF(was));
+        set(&self->undo, undo);
+    }
+    Py_DECREF(undo);
+    Py_XDECREF(was);
+    return failed;
+}
+
+/* _change(function, *args): at once; for what is a switch too, and undone only where it is the object of a with block */
+static PyObject *block_change(BlockObject *self, PyObject *row) {
+    if (change(self, row)) return NULL;
+    set(&self->result, Py_None);
+    Py_RETURN_NONE;
+}
+
+static void change_back(BlockObject *self) {
+    if (!self->is_on) return;
+    self->is_on = 0;
+    PyObject *undo = NEW_REF(self->undo);
+    cudago_undo(undo);
+    Py_DECREF(undo);
+}
+
+static PyObject *block_enter(BlockObject *self, PyObject *unused) {
+    (void)unused;
+    if (self->is_on || !(self->todo || self->undo))
+        return PyErr_Format(PyExc_RuntimeError, "%R is in use: make another one for another with block", self), NULL;
+    if (self->todo && change(self, self->todo)) return NULL;
+    self->is_on = 1;
+    PyObject *r = PyObject_CallMethod((PyObject *)self, "_entered", NULL);
+    if (!r) return change_back(self), NULL;
+    Py_DECREF(r);
+    return NEW_REF(self->result ? self->result : (PyObject *)self);
+}
+
+static void call_left(BlockObject *self) {
+    raised kept = fetch();
+    PyObject *r = PyObject_CallMethod((PyObject *)self, "_left", NULL);
+    Py_XDECREF(r);
+    if (!r) kept = of_both(kept, fetch());
+    PyErr_Restore(kept.type, kept.value, kept.trace);
+}
+
+/* False, so that Python raises what the block raised again; or NULL with what has come since, which is more urgent. */
+static PyObject *raise_one(PyObject *again) {
+    raised first = {NEW_REF(Py_TYPE(again)), NEW_REF(again), NULL};
+    raised kept = of_both(first, fetch());
+    if (kept.value == again) return drop(kept), NEW_REF(Py_False);
+    PyErr_Restore(kept.type, kept.value, kept.trace);
+    return NULL;
+}
+
+static PyObject *block_exit(BlockObject *self, PyObject *args) {
+    if (PyTuple_Size(args) != 3) return PyErr_SetString(PyExc_TypeError, "__exit__(type, value, traceback)"), NULL;
+    if (!self->is_on) Py_RETURN_FALSE;
+    PyObject *again = PyTuple_GetItem(args, 1); /* what the block raised, or None */
+    PyObject *r = PyObject_CallMethod((PyObject *)self, "_leaving", "O", again);
+    Py_XDECREF(r);
+    change_back(self);
+    call_left(self);
+    if (!PyErr_Occurred()) Py_RETURN_FALSE;
+    return again == Py_None ? NULL : raise_one(again);
+}
+
+/* What subclasses replace: _entered(), after the change; _leaving(exception or None), before it is undone; _left(), after. */
+static PyObject *block_nothing(BlockObject *self, PyObject *args) {
+    (void)self;
+    (void)args;
+    Py_RETURN_NONE;
+}
+
+static int block_traverse(BlockObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->todo);
+    Py_VISIT(self->undo);
+    Py_VISIT(self->result);
+    return 0;
+}
+
+static int block_clear(BlockObject *self) {
+    raised kept = fetch();
+    change_back(self); /* a block that is left without __exit__, as when a generator is never resumed */
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+    PyErr_Restore(kept.type, kept.value, kept.trace);
+    set(&self->todo, NULL);
+    set(&self->undo, NULL);
+    set(&self->result, NULL);
+    return 0;
+}
+
+static void block_dealloc(BlockObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    block_clear(self);
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"_plan", METHOD(block_plan), METH_FASTCALL, NULL},
+    {"_change", METHOD(block_change), METH_VARARGS, NULL},
+    {"_entered", METHOD(block_nothing), METH_NOARGS, NULL},
+    {"_leaving", METHOD(block_nothing), METH_O, NULL},
+    {"_left", METHOD(block_nothing), METH_NOARGS, NULL},
+    {"__enter__", METHOD(block_enter), METH_NOARGS, NULL},
+    {"__exit__", METHOD(block_exit), METH_VARARGS, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(BlockObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, block_dealloc},
+    {Py_tp_traverse, block_traverse},
+    {Py_tp_clear, block_clear},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+static PyType_Spec spec = {
+    "cudago._core.Block",
+    sizeof(BlockObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    slots,
+};
+
+int cudago_block_type_init(PyObject *module) {
+    PyObject *type = PyType_FromSpec(&spec);
+    return type ? PyModule_AddObject(module, "Block", type) : -1;
+}

@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C at any moment of a call leaves things as they were, or as they should become."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
+
+BEGIN = """
+import os, random, signal, tempfile, time
+from pathlib import Path
+import numpy as np
+import cudago as cu
+
+device = cu.Device()
+stream = device.create_stream()
+config = cu.LaunchConfig(1, 4)
+code = cu.Program('extern "C" __global__ void f(int* x) { x[threadIdx.x] += 1; }').compile()
+a, b, x, y = (cu.zeros(4, "i4", stream=stream) for _ in range(4))
+stream.sync()
+chance = random.Random(5)
+armed = False
+
+def stop(*_):
+    if armed:
+        raise KeyboardInterrupt
+
+def interrupted(do, check, times=200):
+    '''Do it often, with a signal at any moment of it or two, and check what is left each time.'''
+    global armed
+    signal.signal(signal.SIGALRM, stop)
+    took = 1
+    for _ in range(5):
+        begin = time.perf_counter()
+        do()
+        took = min(took, time.perf_counter() - begin)
+    heard = 0
+    for n in range(times):
+        after, again = (max(1e-6, 1.2 * took * chance.random()) for _ in range(2))
+        armed = True
+        try:
+            signal.setitimer(signal.ITIMER_REAL, after, again if n % 2 else 0)
+            do()
+        except KeyboardInterrupt as e:
+            kept = e  # with its traceback, as an interactive session keeps it
+            heard += 1
+        finally:
+            armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        check()
+    assert heard > times / 10, heard
+"""
+
+
+@pytest.fixture
+def stays(script, driver):
+    def stays(program):
+        run = script(BEGIN + program)
+        assert (run.returncode, run.stdout) == (0, ""), run.stderr
+        return run.stderr
+
+    return stays
+
+
+def test_saved_files(stays):
+    stderr = stays("""
+graph = cu.Graph(device)
+graph.memset(x, 7).memcpy(x, np.arange(4, dtype="i4")).launch(config, code["f"], x)
+profile = graph.instantiate().profile(stream)
+folder = Path(tempfile.mkdtemp())
+path = folder / "file"
+for write in lambda to: graph.save(to, contents=True), code.save, profile.to_chrome_trace:
+    write(path)
+    whole = path.read_bytes()
+    def check():
+        assert path.read_bytes() in (b"old", whole)
+        assert [p.name for p in folder.iterdir()] == ["file"]
+        path.write_bytes(b"old")
+    interrupted(lambda: write(path), check)
+path.unlink()
+folder.rmdir()
+""")
+    # A signal that Python hears in a callback of a weak reference is told of there.
+    assert "Zip" not in stderr and "OSError" not in stderr
+
+
+def test_bind_of_several_nodes(stays):
+    stays("""
+graph = cu.Graph(device)
+s = cu.slot("s", a)
+graph.memcpy(x, s, name="c").memcpy(y, s, name="d").launch(config, code["f"], s, name="k")
+graph["k"].memset(s, 0, name="m")
+step = graph.instantiate()
+
+def holds():
+    c, d, k, m = (step[n].params for n in "cdkm")
+    return {id(c.src), id(d.src), id(k.args[0]), id(m.dst)}
+
+def check():
+    assert len(holds()) == 1
+    step.bind(s=a)
+    assert holds() == {id(a)}
+
+interrupted(lambda: step.bind(s=b), check)
+""")
+
+
+def test_with_blocks(stays):
+    """Among them each that changes something for the process, the device or the stream."""
+    stays("""
+from cudago._graph.turns import has_turn
+from cudago._memory import hooks
+
+graph = cu.Graph(device)
+graph.memset(x, 1, name="m")
+step = graph.instantiate()
+
+def disabled():
+    with step["m"].disabled():
+        pass
+
+def hooked():
+    with cu.memory_hooks(on_allocate=print):
+        pass
+
+def checked():
+    with cu.sim.check("races"):
+        pass
+
+def captured():
+    with graph.clone().capture(stream):
+        x.fill(1, stream=stream)
+
+@cu.graph
+def function(s, to):
+    to.fill(1, stream=s)
+
+def called():
+    function(stream, x)
+    function.clear()
+
+def check():
+    assert step["m"].enabled
+    assert not hooks._installed
+    assert cu._core._set_checks("") == ""
+    assert not stream.is_capturing
+    assert not has_turn()
+
+for do in disabled, hooked, checked, captured, called:
+    interrupted(do, check)
+""")
+
+
+def test_switches(stays):
+    """A block may have ended, or not begun: then it was a switch."""
+    stays("""
+def switched():
+    with cu.debug.record_origins(False), cu.debug.watch_pointers():
+        pass
+
+def check():
+    cu.debug.record_origins()
+    cu.debug.watch_pointers(False)
+    assert not cu._graph.watch.is_watching()
+
+interrupted(switched, check)
+""")
