@@ -11,6 +11,7 @@ import time
 import pytest
 
 import cudago as cu
+import cudago._kernel.info
 
 np = pytest.importorskip("numpy")
 
