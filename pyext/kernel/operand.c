@@ -241,12 +241,27 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     return o;
 }
 
+/* Is o's memory that of the view? Numbers that were converted are in a copy, which only the cell keeps. */
+static int is_in_view(const OperandObject *o, PyObject *view) {
+    Py_buffer v;
+    if (PyObject_GetBuffer(view, &v, PyBUF_FULL_RO)) return PyErr_Clear(), 0;
+    uint64_t low = (uint64_t)(uintptr_t)v.buf, high = low + (uint64_t)v.itemsize;
+    for (int i = 0; i < v.ndim; i++) {
+        int64_t reach = v.shape[i] ? (int64_t)(v.shape[i] - 1) * v.strides[i] : 0;
+        if (reach < 0) low += (uint64_t)reach;
+        else high += (uint64_t)reach;
+    }
+    PyBuffer_Release(&v);
+    return o->address >= low && o->nbytes <= high - low && o->address - low <= high - low - o->nbytes;
+}
+
 /* What a cell keeps is hidden from the collector, which then finds no cycle through it. So of what exports its memory the export
  * is kept, which the collector sees. Not of types that have none, as those of ml_dtypes. */
 static int keep_export(OperandObject *o, PyObject *object) {
     if (!o->pageable || !o->cell || !PyObject_CheckBuffer(object)) return 0;
     PyObject *view = PyMemoryView_FromObject(object);
     if (!view) return cudago_forgive();
+    if (!is_in_view(o, view)) return Py_DECREF(view), 0;
     cudago_cell *cell = o->cell;
     o->export = view;
     o->cell = NULL;

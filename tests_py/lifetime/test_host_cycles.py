@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import array
 import weakref
 
 import pytest
@@ -82,3 +83,17 @@ def test_an_owner_that_has_its_stream(device):
     settle()
     assert ref() is None
     assert cu.live_objects() == before
+
+
+def test_numbers_that_are_converted_stay(x, stream):
+    """The copy that was made of them is what the graph reads."""
+    numbers = array.array("d", range(32))
+    with stream.capture() as graph:
+        x.buffer[:128].view("i4").copy_from(numbers, stream=stream)
+    del numbers
+    junk = [np.full(32, 77, "i4") for _ in range(1000)]
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert x.numpy(stream=stream).ravel().tolist() == list(range(32))
+    assert junk[0][0] == 77
+    graph.close()
