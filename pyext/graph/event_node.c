@@ -8,6 +8,20 @@
 
 /* Other events for the nodes that record one, or wait for one. */
 
+int cudago_read_from(PyObject *const *args, Py_ssize_t n, cudago_from *f) {
+    f->id = f->node = 0;
+    if (!n) return 0;
+    if (n != 2 || cudago_read_node(args[1], &f->node)) return -1;
+    if (cudago_is(args[0], CLS_GRAPH)) {
+        if (cudago_graph_open((GraphObject *)args[0])) return -1;
+        f->id = ((GraphObject *)args[0])->id;
+        return 0;
+    }
+    if (cudago_expect(args[0], CLS_EXEC, "executable") || cudago_exec_open((ExecObject *)args[0])) return -1;
+    f->id = ((ExecObject *)args[0])->x->id;
+    return 0;
+}
+
 QUIET int cudago_event_usable(int32_t device, const EventObject *e) {
     if (cudago_event_now((EventObject *)e)) return -1;
     if (e->device == device) return 0;
