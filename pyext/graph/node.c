@@ -268,11 +268,12 @@ PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_
 }
 
 static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject *e, int record, const cudago_from *f) {
-    if (cudago_graph_open(self) || (!f->id && cudago_event_usable(self->device, e))) return NULL;
+    uint64_t from;
+    if (cudago_graph_open(self) || cudago_from_id(f, &from) || (!from && cudago_event_usable(self->device, e))) return NULL;
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)e, 0, ROLE_EVENT, REASON_EVENT);
-    uint64_t node = cudagoGraphEvent(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, e->id, record, f->id, f->node, &ref, &st);
+    uint64_t node = cudagoGraphEvent(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, e->id, record, from, f->node, &ref, &st);
     return cudago_node_added(node, &st);
 }
 

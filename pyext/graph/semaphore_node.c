@@ -29,11 +29,12 @@ QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *
 }
 
 static QUIET PyObject *semaphore_now(GraphObject *self, cudago_place *p, const cudago_semaphore_given *g, const cudago_from *f) {
-    if (cudago_graph_open(self) || cudago_semaphore_usable(self->device, g)) return NULL;
+    uint64_t from;
+    if (cudago_graph_open(self) || cudago_from_id(f, &from) || cudago_semaphore_usable(self->device, g)) return NULL;
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)g->semaphore, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
-    uint64_t node = cudagoGraphSemaphore(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, g->semaphore->id, g->value, g->waits, f->id, f->node, &ref, &st);
+    uint64_t node = cudagoGraphSemaphore(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, g->semaphore->id, g->value, g->waits, from, f->node, &ref, &st);
     return cudago_node_added(node, &st);
 }
 
@@ -46,7 +47,7 @@ PyObject *cudago_graph_semaphore(GraphObject *self, PyObject *const *args, Py_ss
     if (n < 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_read_semaphore(args + 1, &g) ||
         cudago_graph_ready(self) || cudago_read_from(args + 5, n - 5, &f))
         return NULL;
-    g.is_own = f.id != 0;
+    g.is_own = f.of != NULL;
     return semaphore_now(self, &p, &g, &f);
 }
 
