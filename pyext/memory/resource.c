@@ -349,7 +349,7 @@ static PyObject *resource_set_stat(ResourceObject *self, PyObject *const *args, 
 static PyObject *resource_trim(ResourceObject *self, PyObject *keep) {
     CUDAGO_ENTER(NULL);
     uint64_t bytes;
-    if (cudago_uint64(keep, "keep", "0 to 2**64 - 1 bytes", &bytes)) return NULL;
+    if (cudago_size(keep, "keep in bytes", &bytes)) return NULL;
     uint64_t id = cudago_resource_now(self);
     if (!id) return NULL;
     cudago_status st = {0};

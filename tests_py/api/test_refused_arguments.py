@@ -100,8 +100,8 @@ def test_what_is_no_stream(told, error, match, buffer):
 def test_numbers_of_buffers_and_pools(buffer, stream, device):
     with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
         for keep, error, match in (
-            (-1, OverflowError, r"keep must be 0 to 2\*\*64 - 1 bytes, got -1"),
-            (1.5, TypeError, "keep must be an int, not .*float"),
+            (-1, ValueError, "keep in bytes must not be negative, got -1"),
+            (1.5, TypeError, "keep in bytes must be an int, not .*float"),
             (HUGE, OverflowError, DIGITS),
         ):
             with pytest.raises(error, match=match):

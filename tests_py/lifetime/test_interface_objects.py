@@ -66,12 +66,19 @@ def filled(x, array, stream):
         t.fill(3, stream=stream)
 
 
-def added(x, array, stream):
-    return cu.elementwise("int x", "int z", "z = x")(array, stream=stream)
+def added(x, array, stream, kernel=None):
+    return kernel(array, stream=stream)
 
 
-def reduced(x, array, stream):
-    return cu.reduce("int x", "int z", "a + b", identity=0)(array, stream=stream)
+def reduced(x, array, stream, kernel=None):
+    return kernel(array, stream=stream)
+
+
+# Made and loaded before the stream is held: loading waits for the device.
+KERNELS = {
+    added: lambda: cu.elementwise("int x", "int z", "z = x"),
+    reduced: lambda: cu.reduce("int x", "int z", "a + b", identity=0),
+}
 
 
 USES = {
@@ -89,13 +96,14 @@ USES = {
 @pytest.mark.parametrize("use", USES)
 def test_work_under_way_keeps_the_object(use, names_stream, device, stream, other):
     x = cu.zeros(16, "i4", stream=stream)
-    use(x, Array(device, other, names_stream), stream)  # what it needs is compiled
+    kernel = {"kernel": KERNELS[use]()} if use in KERNELS else {}
+    use(x, Array(device, other, names_stream), stream, **kernel)  # what it needs is compiled
     stream.sync()
     settle()
     array = Array(device, other, names_stream)
     ref = weakref.ref(array)
     with hold(stream):
-        made = use(x, array, stream)
+        made = use(x, array, stream, **kernel)
         del array
         gc.collect()
         assert ref() is not None

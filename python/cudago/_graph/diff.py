@@ -199,10 +199,11 @@ class _Comparison:
         return isinstance(was, _PLAIN) and bool(was == now)
 
     def _data(self, kernel: Kernel) -> bytes:
-        """Return the code that a kernel is of."""
+        """Return the code that a kernel is of: its PTX if it has that, as a file does."""
         handle = kernel._code
         if handle.id not in self._code:
-            self._code[handle.id] = bytes(_core._code_data(handle.id, "data", None))
+            data: Any = kernel._ptx().encode() or _core._code_data(handle.id, "data", None)
+            self._code[handle.id] = bytes(data)
         return self._code[handle.id]
 
     def _is_same_memory(self, was: tuple[Any, Any], now: tuple[Any, Any]) -> bool:
