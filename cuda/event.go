@@ -100,11 +100,21 @@ func (e *Event) Use() (handle uintptr, done func(), err error) {
 	return uintptr(e.h), e.end, nil
 }
 
-func (e *Event) begin() error {
+// UseAgain is Use beside another that is not done, after Close too.
+func (e *Event) UseAgain() (handle uintptr, done func(), err error) {
+	if err := e.count(e.uses.again); err != nil {
+		return 0, nil, err
+	}
+	return uintptr(e.h), e.end, nil
+}
+
+func (e *Event) begin() error { return e.count(e.uses.begin) }
+
+func (e *Event) count(one func() bool) error {
 	if e.ctx.IsLost() {
 		return e.ctx.lostError(e.String())
 	}
-	if !e.uses.begin() {
+	if !one() {
 		return &ClosedError{e.String()}
 	}
 	return nil

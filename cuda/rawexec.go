@@ -29,6 +29,14 @@ type InstantiateError struct {
 	Reason string
 	// Node is the node at fault, or zero.
 	Node NodeHandle
+
+	result driver.CUgraphInstantiateResult
+}
+
+// HasUnusedCondition reports whether a condition without a conditional node is the
+// reason.
+func (e *InstantiateError) HasUnusedCondition() bool {
+	return e.result == driver.CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED
 }
 
 // Error returns the reason and the driver's error.
@@ -98,7 +106,7 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 	if !ok {
 		return 0, e
 	}
-	return 0, &InstantiateError{e, reason, NodeHandle(p.HErrNode_out)}
+	return 0, &InstantiateError{e, reason, NodeHandle(p.HErrNode_out), p.Result_out}
 }
 
 // ExecDestroy calls cuGraphExecDestroy. A launch under way completes. It does

@@ -222,7 +222,7 @@ func (c *Context) AddEventWaitNode(g GraphHandle, deps []NodeHandle, e *Event) (
 
 // withEvent runs f while the event, which may be of another context, is valid.
 func withEvent(e *Event, f func() error) error {
-	if err := e.begin(); err != nil {
+	if err := e.count(func() bool { return e.uses.begin() || e.uses.again() }); err != nil { // what a node has may be closed
 		return err
 	}
 	defer e.end()

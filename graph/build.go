@@ -19,6 +19,9 @@ type NodeOptions struct {
 	Operands []Operand
 	// Site is what [Node.Site] returns.
 	Site uint32
+	// Again says that another node has the event or the semaphore, which may then
+	// be closed.
+	Again bool
 }
 
 // Memcpy adds a node that copies. Host memory is read again at each launch. It
@@ -85,7 +88,10 @@ func (g *Graph) Empty(o NodeOptions) (*Node, error) {
 }
 
 // handleUse keeps the handle of an event or a semaphore valid.
-type handleUse struct{ done func() }
+type handleUse struct {
+	done  func()
+	event *cuda.Event // nil: it is of a semaphore
+}
 
 // Release implements [Retainer].
 func (u handleUse) Release() { u.done() }
@@ -108,7 +114,7 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 		return nil, err
 	}
 	if g.owner != nil {
-		if err := sub.mayBeInBody(); err != nil {
+		if err := sub.mayBeInBody(g.owner); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +127,7 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 		return h, err
 	})
 	if err != nil {
-		return nil, sub.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
+		return nil, sub.explainRefusal("cuGraphAddChildGraphNode", "be embedded", "build it again", err)
 	}
 	n.child = child
 	g.watch.notify(n.child.bundles(), nil)

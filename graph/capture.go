@@ -169,7 +169,7 @@ func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error 
 	}
 	if p, ok := op.Params.(cuda.SemaphoreParams); ok {
 		var err error
-		if op.Operands, err = retainSemaphore(p, op.Operands, nil); err != nil {
+		if op.Operands, err = retainSemaphore(p, op.Operands, false); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call fu
 		return 0, err
 	}
 	if err := call(); err != nil {
-		return 0, err
+		return 0, c.explainFreed(err, op.Params)
 	}
 	// The operation is in the capture now: b is kept from here on, whatever
 	// happens.

@@ -30,7 +30,7 @@ func (n *Node) setChild(sub *Graph) (old []*bundle, err error) {
 	}
 	err = patiently("cuGraphNodeSetParams", func() (bool, error) { return g.h.ctx.TrySetChildGraphNode(n.handle, sub.handle) })
 	if err != nil {
-		return nil, sub.explainRefusal("cuGraphNodeSetParams", "be embedded", err)
+		return nil, sub.explainRefusal("cuGraphNodeSetParams", "be embedded", "build it again", err)
 	}
 	child := sub.view(g.h)
 	old = n.child.bundles()
@@ -63,7 +63,7 @@ func (n *Node) mayEmbed(sub *Graph) error {
 		return badValue("graph", "must be another one than that of %v", n)
 	}
 	if g.owner != nil {
-		if err := sub.mayBeInBody(); err != nil {
+		if err := sub.mayBeInBody(g.owner); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 	ctx := g.h.ctx
 	handle, err := ctx.GraphClone(g.h.handle)
 	if err != nil {
-		return nil, g.explainRefusal("cuGraphClone", "be cloned", err)
+		return nil, g.explainRefusal("cuGraphClone", "be cloned", "build it again", err)
 	}
 	c := adopt(ctx, handle, o)
 	c.h.edited = g.h.edited
@@ -58,10 +58,10 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 }
 
 // explainRefusal returns err, or if the driver has refused to copy g an error that
-// says what in g is the reason.
+// says what in g is the reason, and what to do instead.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) explainRefusal(op, verb string, err error) error {
+func (g *Graph) explainRefusal(op, verb, instead string, err error) error {
 	why := ""
 	switch {
 	case !errors.Is(err, cuda.ErrorNotSupported):
@@ -69,25 +69,27 @@ func (g *Graph) explainRefusal(op, verb string, err error) error {
 		why = "has conditional nodes"
 	case len(g.h.memory) > 0 || g.frees():
 		why = "allocates or frees memory"
+	case g.h.unusedConditions() != "":
+		why = "has conditions (" + g.h.unusedConditions() + ")"
 	}
 	if why == "" {
 		return err
 	}
 	return &cuda.Error{
 		Op: op, Result: cuda.ErrorNotSupported,
-		Detail: "the graph " + why + ", with which no graph can " + verb + ": build it again",
+		Detail: "the graph " + why + ", with which no graph can " + verb + ": " + instead,
 	}
 }
 
 // frees reports whether a node of g, or of what it embeds, frees memory.
 func (g *Graph) frees() bool {
-	return g.counts[cuda.FreeNode] > 0 || slices.ContainsFunc(g.nodes, func(n *Node) bool { return n.child != nil && n.child.frees() })
+	return g.counts[cuda.FreeNode] > 0 || slices.ContainsFunc(g.all(), func(n *Node) bool { return n.child != nil && n.child.frees() })
 }
 
 // hasConditional reports whether a node of g, or of what it embeds, is
 // conditional.
 func (g *Graph) hasConditional() bool {
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		if len(n.bodies) > 0 || n.child != nil && n.child.hasConditional() {
 			return true
 		}

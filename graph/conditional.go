@@ -5,6 +5,7 @@ package graph
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -53,7 +54,26 @@ func (g *Graph) Condition(first uint32, assign bool) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Condition{h: g.h, handle: handle, first: first, assign: assign}, nil
+	c := &Condition{h: g.h, handle: handle, first: first, assign: assign}
+	g.h.conditions = append(g.h.conditions, c)
+	return c, nil
+}
+
+// unusedConditions says which conditions control no conditional node, or nothing if
+// there are none. The driver has no way to give conditions back.
+//
+// Preconditions: h.mu is held.
+func (h *hierarchy) unusedConditions() string {
+	var list []string
+	for _, c := range h.conditions {
+		switch {
+		case c.node == nil:
+			list = append(list, fmt.Sprintf("condition %#x controls no conditional node", uint64(c.handle)))
+		case c.node.isGone():
+			list = append(list, fmt.Sprintf("condition %#x controls no conditional node since %v was removed", uint64(c.handle), c.node))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // Conditional adds a node that runs one of its bodies, repeatedly or not, or
@@ -174,16 +194,16 @@ func (g *Graph) refusePageable(n *Node, p cuda.MemcpyParams, captured bool) erro
 	return nil
 }
 
-// mayBeInBody refuses a graph that cannot be embedded in a body.
+// mayBeInBody refuses a graph that cannot be embedded in a body of owner.
 //
-// Preconditions: g.h.mu is held.
-func (g *Graph) mayBeInBody() error {
+// Preconditions: g.h.mu and the lock of owner's graph are held.
+func (g *Graph) mayBeInBody(owner *Node) error {
 	for _, n := range g.all() {
-		if err := g.mayHoldIn(n, n.kind, n.params, true); err != nil {
-			return fmt.Errorf("the graph to embed: %w", err)
+		if err := g.mayHoldIn(owner, n.kind, n.params, true); err != nil {
+			return fmt.Errorf("%v of the graph to embed: %w", n, err)
 		}
 		if n.child != nil {
-			if err := n.child.mayBeInBody(); err != nil {
+			if err := n.child.mayBeInBody(owner); err != nil {
 				return err
 			}
 		}

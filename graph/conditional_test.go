@@ -144,7 +144,7 @@ func TestConditionsAreChecked(t *testing.T) {
 		require.ErrorAs(t, err, &bad)
 	}
 	_, err = g.Instantiate(ExecOptions{})
-	require.ErrorContains(t, err, "it has a condition without a conditional node")
+	require.ErrorContains(t, err, "controls no conditional node: add one that it controls: ")
 	_, err = g.Conditional(c, cuda.If, 1, NodeOptions{})
 	require.NoError(t, err)
 	_, err = g.Conditional(c, cuda.If, 1, NodeOptions{})
@@ -153,6 +153,54 @@ func TestConditionsAreChecked(t *testing.T) {
 	_, err = g.Condition(0, false)
 	require.ErrorIs(t, err, cuda.ErrClosed)
 	require.NoError(t, other.Close()) // its condition, which no node has, is released
+}
+
+// The driver has no way to give a condition back.
+func TestConditionOfARemovedNode(t *testing.T) {
+	ctx := open(t)
+	g := newTestGraph(t, ctx, Options{})
+	c, err := g.Condition(1, true)
+	require.NoError(t, err)
+	n, err := g.Conditional(c, cuda.If, 1, NodeOptions{Name: "maybe"})
+	require.NoError(t, err)
+	x, err := g.Instantiate(ExecOptions{})
+	require.NoError(t, err)
+	require.NoError(t, g.Remove(n))
+	const why = `controls no conditional node since conditional node "maybe" was removed`
+	_, err = g.Clone(Options{})
+	require.ErrorContains(t, err, why+"), with which no graph can be cloned: build it again")
+	_, err = g.Instantiate(ExecOptions{})
+	require.ErrorContains(t, err, why, "of which there is one already")
+	require.NoError(t, x.Close())
+	require.True(t, Reaper().Flush(patience))
+	_, err = g.Instantiate(ExecOptions{})
+	require.ErrorContains(t, err, why+": add one that it controls")
+	_, err = g.Conditional(c, cuda.If, 1, NodeOptions{Name: "again"})
+	require.NoError(t, err)
+	x, err = g.Instantiate(ExecOptions{})
+	require.NoError(t, err)
+	require.NoError(t, x.Close())
+	require.NoError(t, g.Close())
+}
+
+func TestEmbeddingInABodyNamesIt(t *testing.T) {
+	ctx := open(t)
+	g, inner, outer := newTestGraph(t, ctx, Options{}), newTestGraph(t, ctx, Options{}), newTestGraph(t, ctx, Options{})
+	c, err := g.Condition(1, true)
+	require.NoError(t, err)
+	n, err := g.Conditional(c, cuda.If, 1, NodeOptions{Name: "loop"})
+	require.NoError(t, err)
+	_, err = inner.Host(cuda.HostParams{Fn: 1}, NodeOptions{Name: "call"})
+	require.NoError(t, err)
+	_, err = outer.Child(inner, NodeOptions{Name: "deep"})
+	require.NoError(t, err)
+	for _, sub := range []*Graph{inner, outer} {
+		_, err = n.Bodies()[0].Child(sub, NodeOptions{})
+		require.ErrorContains(t, err, `host node "call" of the graph to embed: graph is a body of conditional node "loop": it can hold`)
+	}
+	require.NoError(t, g.Close())
+	require.NoError(t, inner.Close())
+	require.NoError(t, outer.Close())
 }
 
 func TestDOTOfBodies(t *testing.T) {

@@ -29,7 +29,7 @@ func (g *Graph) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer,
 		return nil, err
 	}
 	left, err = c.embed(s, g.h.handle, site, func() *Graph { return g.view(nil) })
-	return left, g.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
+	return left, g.explainRefusal("cuGraphAddChildGraphNode", "be embedded", "build it again", err)
 }
 
 // Capture is [Graph.Capture] for what launches of x run now. It needs the graph
@@ -37,7 +37,7 @@ func (g *Graph) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer,
 // cuGraphLaunch on a stream that is capturing fails, and invalidates the capture.
 //
 // Errors: also a [*ChangedError], if that graph does something else by now, or x
-// does.
+// does; or an [*cuda.ArgumentError], if x could not be embedded before either.
 func (x *Exec) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer, err error) {
 	defer c.lockAny()()
 	x.gate.enter()
@@ -50,10 +50,29 @@ func (x *Exec) Capture(c *Capture, s *cuda.Stream, site uint32) (left Retainer, 
 		return nil, errClosedExec
 	}
 	if why := x.changed(); why != "" {
+		if what := x.hasUncopied(); what != "" {
+			return nil, badValue("stream", "is capturing, and the executable %s, so that no capture can have a copy of it: %s", what, launchElsewhere)
+		}
 		return nil, &ChangedError{why}
 	}
 	left, err = c.embed(s, x.h.handle, site, x.view)
-	return left, x.source.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
+	return left, x.source.explainRefusal("cuGraphAddChildGraphNode", "be embedded", launchElsewhere, err)
+}
+
+const launchElsewhere = "launch it on a stream that is not capturing"
+
+// hasUncopied says what of x the driver copies into no graph, whether x has changed
+// or not; or nothing.
+func (x *Exec) hasUncopied() string {
+	for _, n := range x.nodes {
+		switch {
+		case n.kind == cuda.AllocNode, n.kind == cuda.FreeNode, n.child != nil && (n.child.allocates() || n.child.frees()):
+			return "allocates or frees memory"
+		case n.kind == cuda.ConditionalNode, n.child != nil && n.child.hasConditional():
+			return "has conditional nodes"
+		}
+	}
+	return ""
 }
 
 // A ChangedError says why an executable cannot be embedded.

@@ -21,7 +21,7 @@ func (g *Graph) EventWait(e *cuda.Event, o NodeOptions) (*Node, error) {
 func (g *Graph) event(kind cuda.NodeType, e *cuda.Event, o NodeOptions,
 	call func(cuda.GraphHandle, []cuda.NodeHandle, *cuda.Event) (cuda.NodeHandle, error)) (*Node, error) {
 	var err error
-	if o.Operands, err = retainEvent(e, o.Operands); err != nil {
+	if o.Operands, err = retainEvent(e, o.Operands, o.Again); err != nil {
 		return nil, err
 	}
 	return g.add(kind, o, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
@@ -31,20 +31,39 @@ func (g *Graph) event(kind cuda.NodeType, e *cuda.Event, o NodeOptions,
 
 // retainEvent adds the event's handle to the operands of a node, which are
 // released on an error.
-func retainEvent(e *cuda.Event, operands []Operand) ([]Operand, error) {
-	_, done, err := e.Use()
+func retainEvent(e *cuda.Event, operands []Operand, again bool) ([]Operand, error) {
+	use := e.Use
+	if again {
+		use = e.UseAgain
+	}
+	_, done, err := use()
 	if err != nil {
 		newBundle(operands).release()
 		return nil, err
 	}
-	return append([]Operand{{Reason: "event", Retainer: handleUse{done}}}, operands...), nil
+	return append([]Operand{{Reason: "event", Retainer: handleUse{done, e}}}, operands...), nil
+}
+
+// Event returns the event of a node that records one or waits for one, even if
+// that was closed; nil for other nodes.
+func (n *Node) Event() *cuda.Event {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return n.bundle.event()
+}
+
+// Event is [Node.Event], of the next launch.
+func (n *ExecNode) Event() *cuda.Event {
+	n.x.mu.Lock()
+	defer n.x.mu.Unlock()
+	return n.bundle.event()
 }
 
 // UpdateEvent is [Node.UpdateMemcpy] for a node that records an event or waits for
 // one: it does so with another event. It calls cuGraphEventRecordNodeSetEvent or
 // cuGraphEventWaitNodeSetEvent.
 func (n *Node) UpdateEvent(e *cuda.Event, operands []Operand) error {
-	operands, err := retainEvent(e, operands)
+	operands, err := retainEvent(e, operands, false)
 	if err != nil {
 		return err
 	}
@@ -58,7 +77,7 @@ func (n *Node) UpdateEvent(e *cuda.Event, operands []Operand) error {
 // for one. It calls cuGraphExecEventRecordNodeSetEvent or
 // cuGraphExecEventWaitNodeSetEvent.
 func (n *ExecNode) UpdateEvent(e *cuda.Event, operands []Operand) error {
-	operands, err := retainEvent(e, operands)
+	operands, err := retainEvent(e, operands, false)
 	if err != nil {
 		return err
 	}

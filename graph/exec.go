@@ -115,21 +115,24 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 		}
 	})
 	if err != nil {
-		return nil, g.explainSecond(err)
+		return nil, g.explainInstantiate(err)
 	}
 	return g.newExec(handle, o), nil
 }
 
-// explainSecond adds to a refusal that the graph can have one executable, and has
-// it.
+// explainInstantiate adds to a refusal which conditions have no node; or that the
+// graph can have one executable, and has it.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) explainSecond(err error) error {
+func (g *Graph) explainInstantiate(err error) error {
 	var call *cuda.Error
-	if !errors.As(err, &call) || call.Result != cuda.ErrorNotSupported || g.h.execs.Load() == 0 {
-		return err
-	}
+	var why *cuda.InstantiateError
+	unused := g.h.unusedConditions()
+	refused := errors.As(err, &call) && call.Result == cuda.ErrorNotSupported
 	switch {
+	case unused != "" && errors.As(err, &why) && (refused || why.HasUnusedCondition()):
+		why.Reason = unused + ": add one that it controls"
+	case !refused || g.h.execs.Load() == 0:
 	case len(g.h.memory) > 0 || g.frees():
 		call.Detail = "the graph allocates or frees memory, so that it can have one executable at a time: close the other one first"
 	case g.hasConditional():

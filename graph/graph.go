@@ -72,12 +72,13 @@ type hierarchy struct {
 
 	// mu is never held while a Retainer is released. It is held across one call
 	// that can block, cuGraphInstantiateWithParams: see [Graph.Busy].
-	mu      sync.Mutex
-	closed  bool                     // guarded by mu; the Graph was closed
-	holders int                      // guarded by mu; the open Graph, executables, and those of memory
-	memory  map[uint64]*cuda.Context // guarded by mu; the addresses that its nodes allocate, and where
-	edited  bool                     // guarded by mu; an edge was added, or an edge or a node removed
-	spoiled error                    // guarded by mu; why the driver's graph is not what we know
+	mu         sync.Mutex
+	closed     bool                     // guarded by mu; the Graph was closed
+	holders    int                      // guarded by mu; the open Graph, executables, and those of memory
+	memory     map[uint64]*cuda.Context // guarded by mu; the addresses that its nodes allocate, and where
+	conditions []*Condition             // guarded by mu; all that were made
+	edited     bool                     // guarded by mu; an edge was added, or an edge or a node removed
+	spoiled    error                    // guarded by mu; why the driver's graph is not what we know
 
 	foreign  bool       // immutable; someone else destroys the driver's graph
 	of       *hierarchy // held, if its driver graph is the same or has this one; guarded by mu, and set once

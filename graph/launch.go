@@ -98,6 +98,28 @@ func (x *Exec) Unfreed() []string {
 	return names
 }
 
+// Unallocated names the free nodes whose memory is not allocated now, nor by x: the
+// reason why a launch fails.
+func (x *Exec) Unallocated() []string {
+	own := make(map[uint64]bool)
+	for _, n := range x.Nodes() {
+		if p, ok := n.Params().(AllocParams); ok {
+			own[p.Ptr] = true
+		}
+	}
+	var names []string
+	for _, n := range x.Nodes() {
+		p, ok := n.Params().(FreeParams)
+		if !ok || own[p.Ptr] {
+			continue
+		}
+		if allocated, err := x.h.ctx.IsAllocated(p.Ptr); err == nil && !allocated {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
 // start counts a launch, before it enters the driver, and fails once x is
 // closed.
 //

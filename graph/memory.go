@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -123,14 +124,60 @@ func (g *Graph) Free(m Memory, o NodeOptions) (*Node, error) {
 	a := m.node()
 	return g.add(cuda.FreeNode, o, FreeParams{a.ptr}, func(deps []cuda.NodeHandle) (n cuda.NodeHandle, err error) {
 		if err := a.freeable(); err != nil {
-			return n, err
+			return n, g.explainFreed(err, a.ptr)
 		}
 		n, err = g.h.ctx.AddFreeNode(g.handle, deps, a.ptr)
+		if errors.Is(err, cuda.ErrorInvalidValue) {
+			err = g.explainFreed(err, a.ptr)
+		}
 		if err == nil && a.h.Load() == g.h {
 			a.freed.Store(true)
 		}
 		return n, err
 	})
+}
+
+// explainFreed adds to an error which node of g frees an address already, if there
+// is one: memory that is never allocated at once can have one address.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) explainFreed(err error, ptr uint64) error {
+	var by *Node
+	for _, n := range g.all() {
+		if p, ok := n.params.(FreeParams); ok && p.Ptr == ptr {
+			if by != nil {
+				return err
+			}
+			by = n
+		}
+	}
+	var call *cuda.Error
+	switch {
+	case by == nil:
+		return err
+	case errors.As(err, &call):
+		call.Detail = fmt.Sprintf("%v of this graph frees the memory at %#x already", by, ptr)
+		return err
+	}
+	return badValue("memory", "%#x is freed by %v of this graph already", ptr, by)
+}
+
+// explainFreed is [Graph.explainFreed] for an error of an operation of c, whose
+// nodes have no names yet.
+//
+// Preconditions: c.mu is held.
+func (c *Capture) explainFreed(err error, params any) error {
+	var call *cuda.Error
+	p, ok := params.(FreeParams)
+	if !ok || !errors.As(err, &call) || call.Result != cuda.ErrorInvalidValue {
+		return err
+	}
+	for _, op := range c.recorded {
+		if op.params == any(p) {
+			call.Detail = fmt.Sprintf("this capture frees the memory at %#x already", p.Ptr)
+		}
+	}
+	return err
 }
 
 // Memory returns a holder of the memory of an alloc node: until it is released,

@@ -43,7 +43,7 @@ func (g *Graph) addMoved(sub *Graph, o NodeOptions, b *bundle) (n *Node, gone []
 	})
 	if err != nil {
 		if errors.Is(err, cuda.ErrorNotSupported) && sub.hasConditional() {
-			return nil, nil, sub.explainRefusal("cuGraphAddNode", "be moved", err)
+			return nil, nil, sub.explainRefusal("cuGraphAddNode", "be moved", "build it again", err)
 		}
 		return nil, nil, err
 	}
@@ -70,7 +70,7 @@ func (g *Graph) mayMove(into *Graph) error {
 		return badValue("graph", "has %d open executables: close them first, or embed a copy", execs)
 	}
 	if into.owner != nil {
-		return g.mayBeInBody()
+		return g.mayBeInBody(into.owner)
 	}
 	return nil
 }

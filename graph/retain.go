@@ -3,7 +3,11 @@
 
 package graph
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda"
+)
 
 // A Retainer keeps one object alive for a graph: a Python object, a buffer
 // export, an allocation.
@@ -134,6 +138,19 @@ func (b *bundle) object(operand string) any {
 	for _, o := range b.operands {
 		if o.Retainer != nil && o.Name == operand {
 			return o.Object
+		}
+	}
+	return nil
+}
+
+// event returns the event that b keeps valid, or nil.
+func (b *bundle) event() *cuda.Event {
+	if b == nil {
+		return nil
+	}
+	for _, o := range b.operands {
+		if use, ok := o.Retainer.(handleUse); ok && use.event != nil {
+			return use.event
 		}
 	}
 	return nil

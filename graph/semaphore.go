@@ -18,7 +18,7 @@ func semaphoreKind(p *cuda.SemaphoreParams) cuda.NodeType {
 // cuGraphAddExternalSemaphoresSignalNode or cuGraphAddExternalSemaphoresWaitNode.
 func (g *Graph) Semaphore(p cuda.SemaphoreParams, o NodeOptions) (*Node, error) {
 	var err error
-	if o.Operands, err = retainSemaphore(p, o.Operands, nil); err != nil {
+	if o.Operands, err = retainSemaphore(p, o.Operands, o.Again); err != nil {
 		return nil, err
 	}
 	return g.add(semaphoreKind(&p), o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
@@ -27,10 +27,11 @@ func (g *Graph) Semaphore(p cuda.SemaphoreParams, o NodeOptions) (*Node, error) 
 }
 
 // retainSemaphore adds the semaphore's handle to the operands of a node, which
-// are released on an error. What the node has now it may have again, even closed.
-func retainSemaphore(p cuda.SemaphoreParams, operands []Operand, now any) ([]Operand, error) {
+// are released on an error. What a node has already, another may have again, even
+// closed.
+func retainSemaphore(p cuda.SemaphoreParams, operands []Operand, again bool) ([]Operand, error) {
 	use := p.Semaphore.Use
-	if had, ok := now.(cuda.SemaphoreParams); ok && had.Semaphore == p.Semaphore {
+	if again {
 		use = p.Semaphore.UseAgain
 	}
 	done, err := use()
@@ -38,7 +39,12 @@ func retainSemaphore(p cuda.SemaphoreParams, operands []Operand, now any) ([]Ope
 		newBundle(operands).release()
 		return nil, err
 	}
-	return append([]Operand{{Reason: "semaphore", Retainer: handleUse{done}}}, operands...), nil
+	return append([]Operand{{Reason: "semaphore", Retainer: handleUse{done: done}}}, operands...), nil
+}
+
+func hasSemaphore(params any, e *cuda.ExternalSemaphore) bool {
+	p, ok := params.(cuda.SemaphoreParams)
+	return ok && p.Semaphore == e
 }
 
 // UpdateSemaphore is [Node.UpdateMemcpy] for a semaphore node: one that signals
@@ -46,7 +52,7 @@ func retainSemaphore(p cuda.SemaphoreParams, operands []Operand, now any) ([]Ope
 // cuGraphExternalSemaphoresSignalNodeSetParams or
 // cuGraphExternalSemaphoresWaitNodeSetParams.
 func (n *Node) UpdateSemaphore(p cuda.SemaphoreParams, operands []Operand) error {
-	operands, err := retainSemaphore(p, operands, n.Params())
+	operands, err := retainSemaphore(p, operands, hasSemaphore(n.Params(), p.Semaphore))
 	if err != nil {
 		return err
 	}
@@ -59,7 +65,7 @@ func (n *Node) UpdateSemaphore(p cuda.SemaphoreParams, operands []Operand) error
 // cuGraphExecExternalSemaphoresSignalNodeSetParams or
 // cuGraphExecExternalSemaphoresWaitNodeSetParams.
 func (n *ExecNode) UpdateSemaphore(p cuda.SemaphoreParams, operands []Operand) error {
-	operands, err := retainSemaphore(p, operands, n.Params())
+	operands, err := retainSemaphore(p, operands, hasSemaphore(n.Params(), p.Semaphore))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,29 @@
 
 /* Other events for the nodes that record one, or wait for one. */
 
+int cudago_read_from(PyObject *const *args, Py_ssize_t n, cudago_from *f) {
+    f->of = NULL;
+    f->node = 0;
+    if (!n) return 0;
+    if (n != 2 || cudago_read_node(args[1], &f->node)) return -1;
+    if (!cudago_is(args[0], CLS_GRAPH) && cudago_expect(args[0], CLS_EXEC, "executable")) return -1;
+    f->of = args[0];
+    return 0;
+}
+
+QUIET int cudago_from_id(const cudago_from *f, uint64_t *id) {
+    *id = 0;
+    if (!f->of) return 0;
+    if (cudago_is(f->of, CLS_GRAPH)) {
+        if (cudago_graph_open((GraphObject *)f->of)) return -1;
+        *id = ((GraphObject *)f->of)->id;
+        return 0;
+    }
+    if (cudago_exec_open((ExecObject *)f->of)) return -1;
+    *id = ((ExecObject *)f->of)->x->id;
+    return 0;
+}
+
 QUIET int cudago_event_usable(int32_t device, const EventObject *e) {
     if (cudago_event_now((EventObject *)e)) return -1;
     if (e->device == device) return 0;

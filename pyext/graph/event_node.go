@@ -11,6 +11,7 @@ package graph
 import "C"
 
 import (
+	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/stream"
 )
@@ -25,4 +26,19 @@ func cudagoUpdateEvent(id, node, event C.uint64_t, ref *C.cudago_ref, st *C.cuda
 		}
 		return n.UpdateEvent(e, list)
 	})
+}
+
+// eventOf is the event of a number; or, if a node is given, the one that it has.
+func eventOf(number uint64, id, node C.uint64_t) (*cuda.Event, error) {
+	if id == 0 {
+		return stream.Events.Get(number)
+	}
+	n, _, err := updatableNode(id, node)
+	if err != nil {
+		return nil, err
+	}
+	if e := n.Event(); e != nil {
+		return e, nil
+	}
+	return nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "node", Text: "has no event"}
 }

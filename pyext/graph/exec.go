@@ -112,12 +112,22 @@ func cudagoExecLaunchError(id C.uint64_t, code C.int32_t, st *C.cudago_status) {
 			return err
 		}
 		detail := ""
-		if names := x.Unfreed(); cuda.Result(code) == cuda.ErrorInvalidValue && len(names) > 0 {
-			detail = fmt.Sprintf("an earlier launch has left the memory of %q allocated: free it, or instantiate with auto_free=True",
-				names)
+		if cuda.Result(code) == cuda.ErrorInvalidValue {
+			detail = launchDetail(x.Exec)
 		}
 		return x.Context().Failure("cuGraphLaunch", int32(code), detail)
 	})
+}
+
+// launchDetail says which memory of graphs is in the way of a launch, or nothing.
+func launchDetail(x *graph.Exec) string {
+	if names := x.Unallocated(); len(names) > 0 {
+		return fmt.Sprintf("the memory that %q frees is not allocated: launch the graph that allocates it before each launch", names)
+	}
+	if names := x.Unfreed(); len(names) > 0 {
+		return fmt.Sprintf("an earlier launch has left the memory of %q allocated: free it, or instantiate with auto_free=True", names)
+	}
+	return ""
 }
 
 //export cudagoExecAdopt

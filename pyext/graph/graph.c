@@ -200,6 +200,11 @@ static QUIET PyObject *graph_body_id(GraphObject *self, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(self->owner ? self->id : 0);
 }
+/* The graph that a body is in, or an embedded graph; or the graph itself. */
+static QUIET PyObject *graph_outermost(GraphObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->owner ? self->owner : (PyObject *)self);
+}
 /* The stream whose work is being recorded in the graph, or None. */
 static QUIET PyObject *graph_captured_stream(GraphObject *self, void *unused) {
     (void)unused;
@@ -293,6 +298,7 @@ static PyGetSetDef getset[] = {
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
     {"_uses", (getter)graph_uses, (setter)graph_set_uses, NULL, NULL},
     {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},
+    {"_outermost", (getter)graph_outermost, NULL, NULL, NULL},
     {"_captured_stream", (getter)graph_captured_stream, NULL, NULL, NULL},
     {0},
 };

@@ -306,6 +306,14 @@ typedef struct {
 int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given *g); /* memory, value, condition */
 QUIET void cudago_set_memop(uint64_t id, uint64_t node, const cudago_memop_given *g, cudago_status *st); /* that fits */
 
+/* event_node.c: a node of a graph or an executable whose event or semaphore another gets. What a node has may be closed. */
+typedef struct {
+    PyObject *of; /* borrowed; NULL: there is none */
+    uint64_t node;
+} cudago_from;
+int cudago_read_from(PyObject *const *args, Py_ssize_t n, cudago_from *f); /* none, or graph or executable, and number */
+QUIET int cudago_from_id(const cudago_from *f, uint64_t *id); /* Go's number, or 0; -1 with an exception if it was closed */
+
 /* semaphore_node.c: what a semaphore node is given, once it has been evaluated; -1 with an exception. */
 typedef struct {
     SemaphoreObject *semaphore; /* borrowed */

@@ -16,7 +16,6 @@ import (
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/kernel"
-	"github.com/cudago/cudago/pyext/stream"
 )
 
 // add adds a node with the operands that C passes in, which it takes over even
@@ -143,13 +142,14 @@ func cudagoGraphChild(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 
 //export cudagoGraphEvent
 func cudagoGraphEvent(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, event C.uint64_t, record C.int,
-	ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	fromID, fromNode C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
 	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
-		e, err := stream.Events.Get(uint64(event))
+		e, err := eventOf(uint64(event), fromID, fromNode)
 		if err != nil {
 			releaseOperands(o.Operands)
 			return nil, err
 		}
+		o.Again = fromID != 0
 		if record != 0 {
 			return g.EventRecord(e, o)
 		}

@@ -28,6 +28,7 @@ type updatable interface {
 	Params() any
 	Retained() []graph.Retained
 	Object(operand string) any
+	Event() *cuda.Event
 	UpdateMemcpy(p cuda.MemcpyParams, operands []graph.Operand) error
 	UpdateMemset(p cuda.MemsetParams, operands []graph.Operand) error
 	UpdateMemOp(p cuda.MemOpParams, operands []graph.Operand) error

@@ -1378,6 +1378,8 @@ class Graph:
     @property
     def _body_id(self) -> int: ...
     @property
+    def _outermost(self) -> _graph.Graph: ...
+    @property
     def _captured_stream(self) -> _stream.Stream | None: ...
     _uses: _slot.Uses | None
     def _node(self, node: int, /) -> _graph_node.Node: ...
@@ -1438,10 +1440,19 @@ class Graph:
         value: SupportsIndex | None,
         waits: bool,
         name: str | None,
+        of: Graph | GraphExec = ...,
+        number: int = ...,
         /,
     ) -> int: ...
     def _add_event(
-        self, deps: tuple[int, ...], event: Any, record: bool, name: str | None, /
+        self,
+        deps: tuple[int, ...],
+        event: Any,
+        record: bool,
+        name: str | None,
+        of: Graph | GraphExec = ...,
+        number: int = ...,
+        /,
     ) -> int: ...
     def _add_alloc(
         self,

@@ -292,3 +292,29 @@ def test_calls_that_fail_add_nothing(script, driver):
         CUDAGO_SIM="faults=0",
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_what_is_closed_in_the_block(device, graph, stream, x):
+    """As in any capture, the graph has it."""
+    event = device.create_event()
+    with graph.capture(stream) as nodes:
+        x.fill(1, stream=stream)
+        stream.record(event)
+        event.close()
+    assert [node.kind for node in nodes] == ["memset"]
+    assert run(graph, stream, x) == 1
+
+
+def test_a_semaphore_that_is_closed_in_the_block(device, graph, stream, x):
+    if cu.driver_name() != "sim":
+        pytest.skip("it needs a semaphore of another API")
+    exported = cu.sim.create_semaphore()
+    semaphore = cu.ExternalSemaphore.from_fd(device, exported)
+    with graph.capture(stream):
+        x.fill(1, stream=stream)
+        stream.signal(semaphore, 4)
+        semaphore.close()
+    assert [node.kind for node in graph.nodes] == ["memset", "semaphore signal"]
+    assert run(graph, stream, x) == 1
+    assert exported.value == 4
+    exported.close()

@@ -169,12 +169,20 @@ def test_what_cannot_be_embedded_is_refused_and_spoils_nothing(device, stream, x
         inner.memset(x, 1)
         node = changed.embed(inner, name="deep").memset(x, 2, name="fill")
         memory.allocate(4)
+        other, choice = cu.Graph(device), cu.Graph(device)
+        other.allocate(4)
+        choice.if_then(choice.condition(0)).memset(x, 1, name="after")
+        more, maybe = other.instantiate(), choice.instantiate()
+        other.join()
+        maybe["after"].enabled = False
         with changed.instantiate() as step, memory.instantiate() as allocating:
             step[node.name].update(x, 3)
             with stream.capture() as graph:
                 for use, error, message in (
                     (step, ValueError, r"'fill' has been updated.*'deep', of kind child graph"),
-                    (allocating, cu.CUDAError, "allocates or frees memory"),
+                    (allocating, cu.CUDAError, "memory.*: launch it on a stream that is not"),
+                    (more, ValueError, "memory.*: launch it on a stream that is not"),
+                    (maybe, ValueError, "has conditional nodes.*: launch it on a stream that is"),
                 ):
                     with pytest.raises(error, match=message.replace("'fill'", '"fill"')):
                         use.launch(stream)
@@ -182,6 +190,8 @@ def test_what_cannot_be_embedded_is_refused_and_spoils_nothing(device, stream, x
                 with pytest.raises(ValueError, match="capturing"):
                     step.upload(stream)
             assert [n.kind for n in graph.nodes] == ["memset"]
+        for one in more, maybe, other, choice:
+            one.close()
     with graph:
         assert result(graph, stream, x) == 7
 

@@ -372,3 +372,30 @@ def test_nothing_is_left(device, stream):
     gc.collect()
     cu._core._reaper_flush(10_000)
     assert cu.live_objects() == before
+
+
+@pytest.mark.parametrize("way", ["with", "close", "drop"])
+def test_a_node_that_frees_what_the_block_let_go(device, stream, way):
+    """It has no object to tell of, and the address."""
+    with stream.capture() as graph:
+        x = device.allocate(64, stream=stream)
+        x.fill(0, stream=stream)
+        address = x.handle
+        if way == "with":
+            with x:
+                pass
+        elif way == "close":
+            x.close()
+        del x
+    step = graph.instantiate()
+    for node in graph["free_0"], step["free_0"]:
+        assert (node.params.buffer, node.params.address) == (None, address)
+        assert repr(node.params) == f"FreeNodeParams(buffer=None, address={address})"
+    assert not graph.diff(graph)
+    with stream.capture() as other, device.allocate(64, stream=stream) as x:
+        x.fill(0, stream=stream)
+    assert not graph.diff(other)
+    with stream.capture() as longer, device.allocate(64, stream=stream) as y:
+        y.fill(1, stream=stream)
+    assert "free_0" not in str(graph.diff(longer))
+    step.close()

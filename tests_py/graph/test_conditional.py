@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 import cudago as cu
+from cudago.testing import settle
 
 np = pytest.importorskip("numpy")
 
@@ -241,7 +242,7 @@ def test_a_condition_serves_one_node(graph, device):
     condition = graph.condition(default=1)
     assert repr(condition) == f"<cudago.Condition {condition.handle:#x}: default 1>"
     assert condition.graph is graph
-    with pytest.raises(cu.CUDAError, match="condition without a conditional node"):
+    with pytest.raises(cu.CUDAError, match="controls no conditional node: add one"):
         graph.instantiate()
     graph.if_then(condition, name="first")
     with pytest.raises(ValueError, match='already controls conditional node "first"'):
@@ -336,3 +337,27 @@ def test_a_captured_body_takes_its_condition(graph, code, n, stream):
         cu.launch(stream, ONE, code["halve"], more, n)
     run(graph, stream)
     assert n.numpy(stream=stream).tolist() == [7, 7]
+
+
+def test_the_condition_of_a_node_that_was_removed(graph, device):
+    """It needs another node: the driver cannot give it back."""
+    condition = graph.condition(default=1)
+    maybe = graph.if_then(condition, name="maybe")
+    graph.instantiate().close()
+    graph.remove(maybe)
+    settle()
+    why = (
+        f"condition {condition.handle:#x} controls no conditional node since .*maybe.* was removed"
+    )
+    with pytest.raises(cu.CUDAError, match=f"{why}: add one that it controls"):
+        graph.instantiate()
+    graph.if_then(condition, name="again")
+    graph.instantiate().close()
+
+
+def test_a_body_refuses_a_graph_by_the_names_of_both(graph, device):
+    loop = graph.while_loop(graph.condition(default=0), name="loop")
+    with cu.Graph(device) as inner:
+        inner.callback(print, name="call")
+        with pytest.raises(ValueError, match=r'host node "call" .*a body of .* node "loop"'):
+            loop.body.embed(inner)

@@ -261,3 +261,35 @@ def test_names_stay_in_their_lines_of_the_table(graph, a, stream):
     lines = str(graph.instantiate().profile(stream)).split("\n")
     assert len(lines) == 3 and all(line.isprintable() for line in lines)
     assert lines[1].index("memset") == lines[2].index("memset")
+
+
+def test_events_and_semaphores_that_were_closed(device, graph, a, b, stream):
+    """The nodes have them, and so has what does the same again."""
+    event = device.create_event()
+    exported = cu.sim.create_semaphore() if cu.driver_name() == "sim" else None
+    node = graph.memset(a, 1, name="fill").record(event).wait(event)
+    if exported is not None:
+        semaphore = cu.ExternalSemaphore.from_fd(device, exported)
+        node.signal(semaphore, 3).wait(semaphore, 3)
+    step = graph.instantiate()
+    event.close()
+    count = 3
+    if exported is not None:
+        semaphore.close()
+        count = 5
+    assert len(step.profile(stream).rows) == count
+    clone = graph.clone()
+    graph.close()
+    assert len(step.profile(stream).rows) == count
+    step["fill"].enabled = False
+    with stream.capture() as captured:
+        step.launch(stream)
+    step.close()
+    captured.instantiate().launch(stream)
+    stream.sync()
+    again = clone.instantiate()
+    clone.close()
+    assert len(again.profile(stream).rows) == count
+    if exported is not None:
+        assert exported.value == 3
+        exported.close()

@@ -408,3 +408,25 @@ def test_a_watcher_that_is_stopped_leaves_all_as_it_is(device, stream, kernels, 
             monkeypatch.undo()
             step.launch(stream)
             assert step.launch_count == 1
+
+
+def test_nothing_is_known_of_what_is_gone(device, stream, kernels):
+    x = device.allocate(4 * N, stream=stream)
+    cu.testing.settle()
+    before = set(watch._in_graphs)
+    inner, graph = cu.Graph(device), cu.Graph(device)
+    inner.launch(CONFIG, kernels["add"], x.handle, 1, N)
+    deep = cu.Graph(device)
+    deep.embed(inner)
+    graph.embed(deep).embed(deep, move=True)
+    for _ in range(2):
+        maybe = graph.if_then(graph.condition(default=1))
+        maybe.body.launch(CONFIG, kernels["add"], x.handle, 1, N)
+        maybe.body.embed(inner)
+    assert len(watch._in_graphs) > len(before) + 5
+    del maybe
+    cu.testing.settle()
+    assert len(watch._in_graphs) > len(before) + 5
+    del inner, deep, graph
+    cu.testing.settle()
+    assert set(watch._in_graphs) == before

@@ -15,6 +15,7 @@ from .retained import object_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from .exec import GraphExec
     from .graph import Graph
     from .params import Told
 
@@ -51,9 +52,12 @@ def add_again(
     told: Told,
     name: str | None = None,
     ports: Mapping[int, int] | None = None,
+    *,
+    of: tuple[Graph | GraphExec, int],
 ) -> int:
     """Add what a node does, of which `is_known`, and return the number of the new node.
 
+    `of` is where the node is, and its number: an event or a semaphore that it has may be closed.
     The edge from a node in `ports` is programmatic, and the others are not, whatever the
     configuration says.
     """
@@ -93,8 +97,8 @@ def add_again(
     if kind in ("semaphore signal", "semaphore wait"):
         value = row[0] if row[1] else None
         semaphore = object_of(held["semaphore"])
-        return graph._add_semaphore(deps, semaphore, value, kind == "semaphore wait", name)
-    return graph._add_event(deps, object_of(held["event"]), kind == "event record", name)
+        return graph._add_semaphore(deps, semaphore, value, kind == "semaphore wait", name, *of)
+    return graph._add_event(deps, object_of(held["event"]), kind == "event record", name, *of)
 
 
 def in_order(numbers: list[int], edges: Iterable[tuple[int, int]]) -> list[int]:

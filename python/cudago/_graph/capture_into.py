@@ -79,7 +79,9 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
         for number in in_order(list(kinds), edges):
             before = tuple([made[a] for a in waits[number]]) or after
             early = {made[a]: ports[a, number] for a in waits[number] if (a, number) in ports}
-            made[number] = add_again(graph, before, kinds[number], told[number], ports=early)
+            made[number] = add_again(
+                graph, before, kinds[number], told[number], ports=early, of=(captured, number)
+            )
             graph._set_made_at(made[number], captured, number)
     except BaseException:
         for number in reversed(made.values()):

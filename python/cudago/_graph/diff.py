@@ -265,7 +265,7 @@ def _fields(node: Node, params: object, side: _Side) -> dict[str, tuple[Any, Any
     if node.kind == "alloc":
         del fields["address"]  # each graph's memory has its own
     if node.kind == "free" and (names := side.allocs.get(_row(node)[0])):
-        fields["buffer"] = f"memory of {', '.join(map(repr, sorted(names)))}", None
+        fields = {"buffer": (f"memory of {', '.join(map(repr, sorted(names)))}", None)}
     return fields
 
 

@@ -56,4 +56,4 @@ def _copy(step: GraphExec, graph: Graph, changed: str) -> None:
             for a in waits[number]
             if (a, number) in ports and step._is_enabled(a)
         }
-        made[number] = add_again(graph, before, kind, told, name, early)
+        made[number] = add_again(graph, before, kind, told, name, early, of=(step, number))

@@ -175,6 +175,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         -----
         The node's operands are released unless a clone, an embedding or an executable holds them
         too. Executables run the node as before; they can no longer update, enable or disable it.
+        The condition of a conditional node stays with the graph, which cannot be instantiated until
+        another conditional node has it: the driver has no way to give it back.
 
         References
         ----------

@@ -206,11 +206,15 @@ class FreeNodeParams(_Params):
 
     Parameters
     ----------
-    buffer : Buffer
-        The memory, as it was passed.
+    buffer : Buffer, optional
+        The memory, as it was passed; None if a captured block has let go of it, by closing or
+        dropping all that held it.
+    address : int
+        The address of the memory.
     """
 
-    buffer: Buffer
+    buffer: Buffer | None
+    address: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -301,7 +305,7 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
     elif kind == "alloc":
         made = AllocNodeParams(row[1], row[0], device_at(row[2]), _peers_of(row[3]))
     elif kind == "free":
-        made = FreeNodeParams(held["memory"])
+        made = FreeNodeParams(held.get("memory"), row[0])
     elif kind == "child graph":
         made = ChildGraphNodeParams(inner(0))
     elif kind == "conditional":

@@ -183,7 +183,7 @@ def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
                 name, kind = named[number]
                 told = step._params(number)
                 _check(name, kind, told)
-                last = add_again(graph, (last,), kind, told)
+                last = add_again(graph, (last,), kind, told, of=(step, number))
                 last = graph._add_event((last,), event, True, None)
             timed = until_done.enter_context(graph.instantiate(upload=on))
         timed.launch(on)

@@ -104,8 +104,8 @@ def _note(graph: Graph, number: int) -> None:
     of = number >> 32
     if of not in _in_graphs:
         _in_graphs[of] = {}
-        if not graph._body_id:  # others outlive this object of theirs: they stay known to the end
-            finalize(graph, _in_graphs.pop, of, None).atexit = False
+        # Graphs inside outlive this object of theirs.
+        finalize(graph._outermost, _in_graphs.pop, of, None).atexit = False
     _in_graphs[of][number] = _addresses(graph._ordinal, kernel, tuple(args), ())
 
 
