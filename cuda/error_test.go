@@ -98,7 +98,7 @@ func TestPTXError(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := newPTXError("cuModuleLoadDataEx", ErrorInvalidPTX, tt.log, text)
+			err := newPTXError(ErrorInvalidPTX, tt.log, text)
 			require.Equal(t, tt.line, err.Line)
 			require.Equal(t, tt.column, err.Column)
 			require.EqualError(t, err, tt.want)
@@ -111,12 +111,12 @@ func TestPTXError(t *testing.T) {
 func TestPTXErrorOfALongLine(t *testing.T) {
 	text := "\t" + strings.Repeat("é", 1_000_000) + "wrong" + strings.Repeat("é", 1_000_000)
 	column := 1 + 2_000_000 + 1
-	err := newPTXError("cuModuleLoadDataEx", ErrorInvalidPTX, fmt.Sprintf("line 1, column %d: what", column), text)
+	err := newPTXError(ErrorInvalidPTX, fmt.Sprintf("line 1, column %d: what", column), text)
 	require.True(t, utf8.ValidString(err.Source))
 	require.Contains(t, err.Source, "wrong")
 	require.LessOrEqual(t, len(err.Source), 160)
 	require.Equal(t, strings.Index(err.Source, "wrong"), 2*strings.Index(err.mark, "^"), "é has two bytes")
-	err = newPTXError("cuModuleLoadDataEx", ErrorInvalidPTX, "line 1; error : what", text)
+	err = newPTXError(ErrorInvalidPTX, "line 1; error : what", text)
 	require.Equal(t, strings.Repeat("é", 80), err.Source)
 	require.Empty(t, err.mark)
 }

@@ -29,7 +29,7 @@ type Module struct {
 // loadModule loads code on dev for one holder.
 func loadModule(code *ObjectCode, dev *Device) (*Module, error) {
 	if code.Kind == LTOIR {
-		return nil, &Error{Op: "cuModuleLoadDataEx", Result: ErrorNotSupported, Detail: "LTO-IR must be linked before it can be loaded"}
+		return nil, &Error{Op: loadOp, Result: ErrorNotSupported, Detail: "LTO-IR must be linked before it can be loaded"}
 	}
 	c, err := dev.Context()
 	if err != nil {
@@ -52,20 +52,22 @@ func loadModule(code *ObjectCode, dev *Device) (*Module, error) {
 	return m, nil
 }
 
+// loadOp is the driver call that loads code.
+const loadOp = "cuModuleLoadDataEx"
+
 // loadError distinguishes invalid PTX from other failures.
 func (c *Context) loadError(code *ObjectCode, log string, r driver.CUresult) error {
-	const op = "cuModuleLoadDataEx"
 	switch r {
 	case driver.CUDA_ERROR_INVALID_PTX, driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
-		return newPTXError(op, Result(r), log, code.PTX)
+		return newPTXError(Result(r), log, code.PTX)
 	case driver.CUDA_ERROR_INVALID_IMAGE, driver.CUDA_ERROR_INVALID_SOURCE:
 		if code.Kind == PTX {
-			return newPTXError(op, Result(r), log, code.PTX)
+			return newPTXError(Result(r), log, code.PTX)
 		}
 	case driver.CUDA_ERROR_OUT_OF_MEMORY:
-		return c.failAlloc(op, r, uint64(len(code.Data)))
+		return c.failAlloc(loadOp, r, uint64(len(code.Data)))
 	}
-	return c.fail(op, r, strings.TrimSpace(log))
+	return c.fail(loadOp, r, strings.TrimSpace(log))
 }
 
 // logPlace finds the first complaint with a place: ptxas writes "ptxas
@@ -73,8 +75,8 @@ func (c *Context) loadError(code *ObjectCode, log string, r driver.CUresult) err
 // "line 5, column 7: text".
 var logPlace = regexp.MustCompile(`line (\d+)(?:, column (\d+))?\s*[;:]\s*(?:(?:error|fatal)\s*:\s*)?(.*)`)
 
-func newPTXError(op string, r Result, log, text string) *PTXError {
-	e := &PTXError{Op: op, Result: r, Log: strings.TrimSpace(log)}
+func newPTXError(r Result, log, text string) *PTXError {
+	e := &PTXError{Op: loadOp, Result: r, Log: strings.TrimSpace(log)}
 	m := logPlace.FindStringSubmatch(e.Log)
 	if m == nil {
 		e.Message, _, _ = strings.Cut(e.Log, "\n")

@@ -189,7 +189,8 @@ func TestObjectCodeOfItsState(t *testing.T) {
 	}
 	for _, state := range []string{"", "{}", "[]", `{"Kind": "ptx"}`, `{"Kind": "x", "Data": "YQ=="}`} {
 		_, err := ObjectCodeFromState([]byte(state))
-		require.IsType(t, &ArgumentError{}, err, state)
+		var refused *ArgumentError
+		require.ErrorAs(t, err, &refused, state)
 	}
 }
 

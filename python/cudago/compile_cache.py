@@ -86,7 +86,7 @@ def configure(
     directory : str or path, optional
         The folder for ``"disk"``; by default the one that the environment names. It is made if
         it is not there, once there is code to keep: if it cannot be made or written to, programs
-        are compiled as if there were none, and `Statistics.failed` counts. Code is put into a
+        are compiled as if there were none, and ``Statistics.failed`` counts. Code is put into a
         folder of it, which only this user can read.
     max_bytes : int, optional
         The most that is kept in the folder; by default what the environment says.
