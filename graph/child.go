@@ -159,3 +159,83 @@ func (n *ExecNode) takeChild(sub *Graph) *retirement {
 	x.mu.Unlock()
 	return x.retirement(old, false)
 }
+
+// ChildOf adds a node that runs what n, a child graph node of an executable, runs
+// now. The driver copies a graph and no executable, so that n must still embed
+// what its node embeds. It calls cuGraphChildGraphNodeGetGraph and
+// cuGraphAddChildGraphNode.
+//
+// Errors: an [*cuda.ArgumentError] if n is of another kind, or embeds something
+// else since the executable was made; [cuda.ErrClosed]; as for [Graph.Child].
+func (g *Graph) ChildOf(n *ExecNode, o NodeOptions) (*Node, error) {
+	b := newBundle(o.Operands)
+	added, err := g.addChildOf(n, o, b)
+	if err != nil {
+		b.release()
+	}
+	return added, err
+}
+
+func (g *Graph) addChildOf(n *ExecNode, o NodeOptions, b *bundle) (*Node, error) {
+	x := n.x
+	x.gate.enter()
+	defer x.gate.leave()
+	defer lockBoth(g.h, x.h)()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := n.mayEmbedAgain(); err != nil {
+		return nil, err
+	}
+	if g.owner != nil {
+		if err := n.child.mayBeInBody(g.owner); err != nil {
+			return nil, err
+		}
+	}
+	from, err := x.h.ctx.ChildGraph(n.def)
+	if err != nil {
+		return nil, err
+	}
+	added, err := g.addLocked(cuda.ChildGraphNode, o, b, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddChildGraphNode(g.handle, deps, from)
+	})
+	if err != nil {
+		return nil, n.child.explainRefusal("cuGraphAddChildGraphNode", "be embedded", "build it again", err)
+	}
+	added.child = n.view(g.h)
+	g.watch.notify(added.child.bundles(), nil)
+	return added, nil
+}
+
+// mayEmbedAgain returns why no other graph can embed what n does, or nil.
+//
+// Preconditions: the lock of n's graph and x.mu are held.
+func (n *ExecNode) mayEmbedAgain() error {
+	switch {
+	case n.x.closed:
+		return errClosedExec
+	case n.kind != cuda.ChildGraphNode:
+		return errKind(n.name, n.kind, cuda.ChildGraphNode)
+	case n.of.isGone() || n.updated || n.version != n.of.version:
+		return badValue("node", "%q embeds something else than when its executable was made, of which the driver makes no copy: "+
+			"instantiate a graph that embeds it", n.name)
+	}
+	return nil
+}
+
+// view is [Graph.view] of what launches of n run.
+//
+// Preconditions: h.mu, the lock of n's graph and x.mu are held.
+func (n *ExecNode) view(h *hierarchy) *Graph {
+	inner := make(map[string][]*bundle) // in the order of eachBundle
+	for _, held := range n.x.extra {
+		if held.in == n {
+			inner[held.path] = append(inner[held.path], held.b.retain())
+		}
+	}
+	v := n.child.viewOf(n.name+"/", inner)
+	v.settle(h)
+	for _, left := range inner {
+		v.loose = append(v.loose, left...)
+	}
+	return v
+}

@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -198,4 +199,56 @@ func TestWhatACaptureCannotEmbed(t *testing.T) {
 	require.Empty(t, outer.Nodes())
 	require.NoError(t, outer.Close())
 	require.ErrorIs(t, embedIn(g, c, s), cuda.ErrClosed)
+}
+
+// The copy holds the operands itself, and is of what the executable runs.
+func TestChildOfAnExecutable(t *testing.T) {
+	ctx := open(t)
+	s, k := newStream(t, ctx), tokens(3)
+	var ran []string
+	g := nested(t, ctx, &ran, k)
+	x := instantiate(t, g, ExecOptions{})
+	require.NoError(t, g.Close())
+	inner, after := x.Node("inner"), x.Node("after")
+
+	var m mirror
+	outer, err := New(ctx, Options{OnBundle: m.apply})
+	require.NoError(t, err)
+	_, err = outer.ChildOf(after, NodeOptions{})
+	require.ErrorContains(t, err, `"after" is of kind host`)
+	n, err := outer.ChildOf(inner, NodeOptions{Name: "again", Operands: operands(k[2])})
+	require.NoError(t, err)
+	require.NoError(t, x.Close())
+	eventuallyReleased(t, k[1])
+	kept(t, k[0], k[2])
+	m.holds(t, k[0], k[2])
+	require.Equal(t, []string{"again:op2", "again/deep:op0"}, names(n.Retained()))
+	_, err = outer.ChildOf(inner, NodeOptions{})
+	require.ErrorIs(t, err, cuda.ErrClosed)
+
+	y := instantiate(t, outer, ExecOptions{})
+	require.NoError(t, outer.Close())
+	require.NoError(t, y.Launch(s))
+	require.NoError(t, s.Synchronize())
+	require.Equal(t, []string{"deep"}, ran)
+	require.NoError(t, y.Close())
+	eventuallyReleased(t, k...)
+}
+
+func TestChildOfAnExecutableThatChanged(t *testing.T) {
+	ctx := open(t)
+	k := tokens(4)
+	var ran []string
+	g := nested(t, ctx, &ran, k)
+	other := nested(t, ctx, &ran, k[2:])
+	sub, err := New(ctx, Options{})
+	require.NoError(t, err)
+	x := instantiate(t, g, ExecOptions{})
+	_, err = sub.Host(hostFunc(func() {}), NodeOptions{Name: "deep"})
+	require.NoError(t, err)
+	require.NoError(t, x.Node("inner").UpdateChild(sub))
+	_, err = other.ChildOf(x.Node("inner"), NodeOptions{})
+	require.ErrorContains(t, err, `"inner" embeds something else`)
+	require.NoError(t, errors.Join(x.Close(), g.Close(), other.Close(), sub.Close()))
+	eventuallyReleased(t, k...)
 }

@@ -246,6 +246,7 @@ static PyMethodDef methods[] = {
     {"_add_host", METHOD(cudago_graph_host), METH_FASTCALL, NULL},
     {"_add_empty", METHOD(cudago_graph_empty), METH_FASTCALL, NULL},
     {"_add_child", METHOD(cudago_graph_child), METH_FASTCALL, NULL},
+    {"_add_child_of", METHOD(cudago_graph_child_of), METH_FASTCALL, NULL},
     {"_add_event", METHOD(cudago_graph_event), METH_FASTCALL, NULL},
     {"_add_alloc", METHOD(cudago_graph_alloc), METH_FASTCALL, NULL},
     {"_add_free", METHOD(cudago_graph_free), METH_FASTCALL, NULL},

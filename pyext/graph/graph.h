@@ -253,6 +253,7 @@ PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_child_of(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_semaphore(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n);

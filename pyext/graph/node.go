@@ -140,6 +140,17 @@ func cudagoGraphChild(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 	})
 }
 
+//export cudagoGraphChildOf
+func cudagoGraphChildOf(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, exec, node C.uint64_t, st *C.cudago_status) C.uint64_t {
+	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		_, of, err := execNode(exec, node)
+		if err != nil {
+			return nil, err
+		}
+		return g.ChildOf(of, o)
+	})
+}
+
 //export cudagoGraphEvent
 func cudagoGraphEvent(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, event C.uint64_t, record C.int,
 	fromID, fromNode C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {

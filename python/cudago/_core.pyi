@@ -1433,6 +1433,9 @@ class Graph:
     def _add_child(
         self, deps: tuple[int, ...], graph: Graph, name: str | None, move: object, /
     ) -> int: ...
+    def _add_child_of(
+        self, deps: tuple[int, ...], executable: GraphExec, number: int, name: str | None, /
+    ) -> int: ...
     def _add_semaphore(
         self,
         deps: tuple[int, ...],

@@ -167,7 +167,7 @@ def test_a_fork_can_launch(device, stream, kernels, x, step):
 def test_what_cannot_be_embedded_is_refused_and_spoils_nothing(device, stream, x, pinned):
     with cu.Graph(device) as inner, cu.Graph(device) as changed, cu.Graph(device) as memory:
         inner.memset(x, 1)
-        node = changed.embed(inner, name="deep").memset(x, 2, name="fill")
+        changed.embed(inner, name="deep").memset(x, 2, name="fill")
         memory.allocate(4)
         other, choice = cu.Graph(device), cu.Graph(device)
         other.allocate(4)
@@ -175,16 +175,20 @@ def test_what_cannot_be_embedded_is_refused_and_spoils_nothing(device, stream, x
         more, maybe = other.instantiate(), choice.instantiate()
         other.join()
         maybe["after"].enabled = False
-        with changed.instantiate() as step, memory.instantiate() as allocating:
-            step[node.name].update(x, 3)
+        with (
+            inner.clone() as later,
+            changed.instantiate() as step,
+            memory.instantiate() as allocating,
+        ):
+            step["deep"].update(later)
             with stream.capture() as graph:
                 for use, error, message in (
-                    (step, ValueError, r"'fill' has been updated.*'deep', of kind child graph"),
+                    (step, ValueError, "'deep' embeds something else.*: instantiate a graph that"),
                     (allocating, cu.CUDAError, "memory.*: launch it on a stream that is not"),
                     (more, ValueError, "memory.*: launch it on a stream that is not"),
                     (maybe, ValueError, "has conditional nodes.*: launch it on a stream that is"),
                 ):
-                    with pytest.raises(error, match=message.replace("'fill'", '"fill"')):
+                    with pytest.raises(error, match=message.replace("'", '"')):
                         use.launch(stream)
                 x.fill(7, stream=stream)
                 with pytest.raises(ValueError, match="capturing"):
@@ -194,6 +198,31 @@ def test_what_cannot_be_embedded_is_refused_and_spoils_nothing(device, stream, x
             one.close()
     with graph:
         assert result(graph, stream, x) == 7
+
+
+def test_what_a_changed_executable_embeds_is_embedded_again(device, stream, x, kernels):
+    seven = np.full(N, 7, "i4")
+    with cu.Graph(device) as inner, cu.Graph(device) as outer:
+        inner.memcpy(x, seven, name="put")
+        deep = outer.embed(inner, name="deep")
+        deep.launch(CONFIG, kernels["add"], x, 1, N, name="add")
+        step = outer.instantiate()
+    kept = weakref.ref(seven)
+    del seven
+    step["add"].update({1: 5})
+    with stream.capture() as graph:
+        step.launch(stream)
+    step.close()
+    assert [line.split(":")[0].strip() for line in str(graph).splitlines()[1:]] == [
+        *("child_graph_0", "inside", "deep", "inside", "put", "add"),
+    ]
+    gc.collect()
+    assert kept() is not None
+    with graph:
+        assert result(graph, stream, x) == 12
+    stream.sync()
+    settle()
+    assert kept() is None
 
 
 def test_bound_launches_become_kernel_nodes(stream, kernels, x):

@@ -320,6 +320,15 @@ class Made:
             step.launch(self.stream)
         return graph.instantiate()
 
+    def embedded_beside_a_change_and_launched_into_a_capture(self):
+        outer = self.harmless()
+        outer.embed(self.graph(), name="deep")
+        step = outer.instantiate()
+        step["it"].update(n=1)
+        with self.stream.capture() as graph:
+            step.launch(self.stream)
+        return graph.instantiate()
+
     def bound_and_captured(self):
         with self.stream.capture() as graph, self.kernel.bind(CONFIG, *self.args[1:]) as bound:
             bound(self.stream)

@@ -56,6 +56,7 @@ GO_QUIET = {
     "cudagoCaptureHold",
     "cudagoContextWaited", "cudagoGraphBox", "cudagoCaptureMemOp", "cudagoGraphMemOp",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
+    "cudagoGraphChildOf",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoUpdateMemcpy", "cudagoUpdateMemset",
     "cudagoUpdateKernel", "cudagoUpdateHost", "cudagoGraphRetained", "cudagoExecRetained",
     "cudagoGraphParams", "cudagoExecParams", "cudagoRecord", "cudagoGraphCheck",

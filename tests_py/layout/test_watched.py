@@ -19,6 +19,7 @@ SINKS = {
     "cudagoGraphKernel",
     "cudagoGraphClone",
     "cudagoGraphChild",
+    "cudagoGraphChildOf",
     "cudagoGraphInstantiate",
     "cudagoExecUpdate",
     "cudagoUpdateKernel",

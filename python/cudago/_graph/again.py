@@ -7,6 +7,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from ..errors import CUDAError
 from .edge import add_edges
 from .params import record_of
@@ -36,8 +37,10 @@ def _held(told: Told) -> dict[str, Any]:
     return {operand: it for it, _, _, operand, _ in told[1]}
 
 
-def is_known(kind: str, told: Told) -> bool:
+def is_known(kind: str, told: Told, of: Graph | GraphExec) -> bool:
     """Whether enough is known of a node: not of what another library captured."""
+    if kind == "child graph":
+        return isinstance(of, _core.GraphExec)
     if kind == "kernel":
         return record_of(told) is not None
     if kind == "empty":
@@ -94,6 +97,10 @@ def add_again(
         return graph._add_host(deps, object_of(held["callback"]), name)
     if kind == "empty":
         return graph._add_empty(deps, name)
+    if kind == "child graph":
+        step, number = of
+        assert isinstance(step, _core.GraphExec)
+        return graph._add_child_of(deps, step, number, name)
     if kind in ("semaphore signal", "semaphore wait"):
         value = row[0] if row[1] else None
         semaphore = object_of(held["semaphore"])

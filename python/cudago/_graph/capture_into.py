@@ -68,7 +68,7 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
         return [_move(graph, after, captured)]
     told = {number: captured._params(number) for number in kinds}
     removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
-    if not removable or not all(is_known(kinds[n], told[n]) for n in kinds):
+    if not removable or not all(is_known(kinds[n], told[n], captured) for n in kinds):
         return [graph._add_child(after, captured, None, False)] if rows else []
     ports = ports_of(captured._edge_data())
     waits: dict[int, list[int]] = {number: [] for number in kinds}

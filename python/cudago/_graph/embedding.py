@@ -44,7 +44,7 @@ def _copy(step: GraphExec, graph: Graph, changed: str) -> None:
         if not step._is_enabled(number):
             made[number] = graph._add_empty(before, name)
             continue
-        if not is_known(kind, told):
+        if not is_known(kind, told, step):
             raise ValueError(
                 f"the executable cannot be launched on a stream that is capturing: {changed} since "
                 f"it was instantiated, and {name!r}, of kind {kind}, cannot be copied from it. "

@@ -203,8 +203,10 @@ class GraphExec(_core.GraphExec):
         Raises
         ------
         UnsupportedError
-            If a node cannot be run outside this executable: one that allocates or frees memory, an
-            embedded graph, a conditional node, what another library captured. Nothing has run then.
+            If a node cannot be run outside this executable: one that allocates or frees memory, a
+            conditional node, what another library captured. Nothing has run then.
+        ValueError
+            If what a node embeds was replaced in the executable.
 
         See Also
         --------
@@ -215,7 +217,7 @@ class GraphExec(_core.GraphExec):
         Stream-ordered on `stream`, but not after launches of this executable on other streams.
         Blocks until the nodes have run: once, with all their effects, in an order that the
         dependencies allow. It is no launch of this executable. Nodes that are disabled are left
-        out.
+        out. An embedded graph runs as a whole, and has one time.
 
         A time is that between two events, and includes the recording of one, about a microsecond.
         In a launch nodes can overlap, so that it takes less than the sum.

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .._stream.event import Event
     from ..typing import StreamLike
     from .exec import GraphExec
-    from .params import Told
 
 __all__ = ["GraphProfile", "NodeTime"]
 
@@ -182,7 +181,8 @@ def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
             for number, event in zip(order, events[1:], strict=True):
                 name, kind = named[number]
                 told = step._params(number)
-                _check(name, kind, told)
+                if not is_known(kind, told, step):
+                    raise UnsupportedError(f"cannot profile {kind} node {name!r}: {_why_not(kind)}")
                 last = add_again(graph, (last,), kind, told, of=(step, number))
                 last = graph._add_event((last,), event, True, None)
             timed = until_done.enter_context(graph.instantiate(upload=on))
@@ -206,12 +206,10 @@ _ALLOCATES = "its memory has an address in the launches of this executable only"
 _REASONS = {
     "alloc": _ALLOCATES,
     "free": _ALLOCATES,
-    "child graph": "profile an executable of the embedded graph instead",
     "conditional": "its condition cannot be set for another graph",
 }
 
 
-def _check(name: str, kind: str, told: Told) -> None:
-    if not is_known(kind, told):
-        why = _REASONS.get(kind, "another library captured it, and its operands are not known")
-        raise UnsupportedError(f"cannot profile {kind} node {name!r}: {why}")
+def _why_not(kind: str) -> str:
+    unknown = "another library captured it, and its operands are not known"
+    return _REASONS.get(kind, unknown)

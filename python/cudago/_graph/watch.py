@@ -192,6 +192,13 @@ class _Watcher:
             _copy(other, graph._body(number, 0))
 
     @staticmethod
+    def embedded_again(graph: Graph, number: int) -> None:
+        """Note the copy of what an executable embeds, in which nothing was wrong just now."""
+        with suppress(ClosedError):
+            for _, kernel, of, _ in _kernels(graph._body(number, 0), "", False):
+                _note(of, kernel)
+
+    @staticmethod
     def moving(other: Graph) -> None:
         """Note what a graph has, which is closed once it is part of another."""
         with suppress(ClosedError):
