@@ -150,6 +150,8 @@ class Stream(MemoryOperations, _core.Stream):
             )
         return self.record(event)
 
+    _record.__qualname__ = "Stream.record"  # what Python's errors name
+
     def callback(self, func: Callable[..., object], /, *args: Any) -> None:
         """Call a function on the host after the work queued so far. Later work waits for it.
 
