@@ -66,7 +66,7 @@ func (c *Context) AddConditionalNode(g GraphHandle, deps []NodeHandle, h Conditi
 		},
 	})
 	if r != driver.CUDA_SUCCESS {
-		return 0, nil, c.fail("cuGraphAddNode", r, fmt.Sprintf("a %v node with %d bodies", t, bodies))
+		return 0, nil, c.fail("cuGraphAddNode", r, fmt.Sprintf("%d bodies, of a node of type %v", bodies, t))
 	}
 	graphs := make([]GraphHandle, len(made))
 	for i, b := range made {

@@ -67,10 +67,10 @@ func (g *Graph) explainRefusal(op, verb, instead string, err error) error {
 	case !errors.Is(err, cuda.ErrorNotSupported):
 	case g.hasConditional():
 		why = "has conditional nodes"
-	case len(g.h.memory) > 0 || g.frees():
-		why = "allocates or frees memory"
 	case g.h.unusedConditions() != "":
 		why = "has conditions (" + g.h.unusedConditions() + ")"
+	case len(g.h.memory) > 0 || g.frees():
+		why = "allocates or frees memory"
 	}
 	if why == "" {
 		return err

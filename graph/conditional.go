@@ -69,7 +69,7 @@ func (h *hierarchy) unusedConditions() string {
 		switch {
 		case c.node == nil:
 			list = append(list, fmt.Sprintf("condition %#x controls no conditional node", uint64(c.handle)))
-		case c.node.isGone():
+		case c.node.removed: // what was inside one that was removed is gone as well, and in nobody's way
 			list = append(list, fmt.Sprintf("condition %#x controls no conditional node since %v was removed", uint64(c.handle), c.node))
 		}
 	}
@@ -126,6 +126,8 @@ func (g *Graph) checkConditional(c *Condition, t cuda.ConditionalType, bodies in
 		return badValue("condition", "must be one that this graph has made")
 	case c.node != nil && !c.node.isGone():
 		return badValue("condition", "already controls %v: make another one", c.node)
+	case c.node != nil && !c.node.removed:
+		return badValue("condition", "controlled %v, which was removed with the node that it was inside of: make another one", c.node)
 	}
 	least, most := 1, 1
 	switch t {

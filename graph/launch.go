@@ -82,19 +82,40 @@ func (x *Exec) enqueue(s *cuda.Stream, launch bool, call func() error) error {
 	return err
 }
 
+// eachParams calls f with the parameters of the nodes of x, and of those inside
+// them, which have paths.
+func (x *Exec) eachParams(f func(path string, params any)) {
+	for _, n := range x.Nodes() {
+		f(n.name, n.Params())
+		if n.child != nil {
+			n.child.eachParams(n.name+"/", f)
+		}
+	}
+}
+
+// eachParams is that of what is inside a node of an executable.
+func (g *Graph) eachParams(prefix string, f func(path string, params any)) {
+	for _, n := range g.all() {
+		f(prefix+n.name, n.params)
+		if n.child != nil {
+			n.child.eachParams(prefix+n.name+"/", f)
+		}
+	}
+}
+
 // Unfreed names the alloc nodes whose memory is allocated now, from an earlier
 // launch: the reason why a launch without [cuda.InstantiateAutoFree] fails.
 func (x *Exec) Unfreed() []string {
 	var names []string
-	for _, n := range x.Nodes() {
-		p, ok := n.Params().(AllocParams)
+	x.eachParams(func(path string, params any) {
+		p, ok := params.(AllocParams)
 		if !ok {
-			continue
+			return
 		}
 		if allocated, err := x.h.ctx.IsAllocated(p.Ptr); err == nil && allocated {
-			names = append(names, n.name)
+			names = append(names, path)
 		}
-	}
+	})
 	return names
 }
 
@@ -102,21 +123,21 @@ func (x *Exec) Unfreed() []string {
 // reason why a launch fails.
 func (x *Exec) Unallocated() []string {
 	own := make(map[uint64]bool)
-	for _, n := range x.Nodes() {
-		if p, ok := n.Params().(AllocParams); ok {
+	x.eachParams(func(_ string, params any) {
+		if p, ok := params.(AllocParams); ok {
 			own[p.Ptr] = true
 		}
-	}
+	})
 	var names []string
-	for _, n := range x.Nodes() {
-		p, ok := n.Params().(FreeParams)
+	x.eachParams(func(path string, params any) {
+		p, ok := params.(FreeParams)
 		if !ok || own[p.Ptr] {
-			continue
+			return
 		}
 		if allocated, err := x.h.ctx.IsAllocated(p.Ptr); err == nil && !allocated {
-			names = append(names, n.name)
+			names = append(names, path)
 		}
-	}
+	})
 	return names
 }
 

@@ -4,7 +4,6 @@
 package graph
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/cudago/cudago/cuda"
@@ -42,7 +41,7 @@ func (g *Graph) addMoved(sub *Graph, o NodeOptions, b *bundle) (n *Node, gone []
 		return g.h.ctx.MoveChildGraphNode(g.handle, deps, sub.handle)
 	})
 	if err != nil {
-		if errors.Is(err, cuda.ErrorNotSupported) && sub.hasConditional() {
+		if sub.hasConditional() || sub.h.unusedConditions() != "" {
 			return nil, nil, sub.explainRefusal("cuGraphAddNode", "be moved", "build it again", err)
 		}
 		return nil, nil, err

@@ -114,11 +114,17 @@ static QUIET CUgraphNode *before(const GraphObject *g, const cudago_place *p, CU
     return at;
 }
 
-static int refused(const GraphObject *g, char *call, cudago_ref *refs, int n, int32_t code) {
+static PyObject *kernel_refused(const cudago_packing *l, cudago_ref *refs, int n, const ConfigObject *c, int32_t code) {
+    cudago_shape shape = cudago_shape_of(c);
     cudago_refs_drop(refs, n);
-    cudago_status st = {0};
-    cudagoDetailError(call, code, g->device, "", &st);
-    return cudago_raise(&st);
+    return cudago_launch_error("cuGraphAddKernelNode", l->kernel, l->k, &shape, code), NULL;
+}
+
+static uint64_t copy_refused(const GraphObject *g, const OperandObject *dst, const OperandObject *src, cudago_ref *refs, int32_t code) {
+    char text[80];
+    cudago_copy_text(text, sizeof text, dst, src);
+    cudago_refs_drop(refs, 2);
+    return cudago_raise_update("cuGraphAddMemcpyNode", code, g->device, text), 0;
 }
 
 QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n) {
@@ -136,17 +142,17 @@ QUIET uint64_t cudago_nodes_note(cudago_nodes *s, CUgraphNode node, int32_t afte
     return s->id << 32 | s->n++;
 }
 
-QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
-                                  int n, const ConfigObject *c) {
+QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_packing *l, cudago_ref *refs, int n,
+                                  const ConfigObject *c) {
     GraphObject *g = (GraphObject *)self->graph;
-    CUDA_KERNEL_NODE_PARAMS what = cudago_node_params(k, params, c);
+    CUDA_KERNEL_NODE_PARAMS what = cudago_node_params(l->k, (void **)l->params, c);
     CUgraphNode node = 0, at;
     int pushed;
     int32_t r = cudago_ctx_enter(g->ctx, &pushed);
     if (!r) r = cu.cuGraphAddKernelNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what);
     cudago_ctx_leave(pushed);
-    if (r) return refused(g, "cuGraphAddKernelNode", refs, n, r), NULL;
-    self->number = cudago_nodes_note(g->nodes, node, place_of(p), k, c, refs, n);
+    if (r) return kernel_refused(l, refs, n, c, r);
+    self->number = cudago_nodes_note(g->nodes, node, place_of(p), l->k, c, refs, n);
     return NEW_REF(self);
 }
 
@@ -158,6 +164,6 @@ QUIET uint64_t cudago_add_memcpy(GraphObject *g, const cudago_place *p, const Op
     int32_t r = cudago_ctx_enter(g->ctx, &pushed);
     if (!r) r = cu.cuGraphAddMemcpyNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what, g->ctx);
     cudago_ctx_leave(pushed);
-    if (r) return refused(g, "cuGraphAddMemcpyNode", refs, 2, r), 0;
+    if (r) return copy_refused(g, dst, src, refs, r);
     return cudago_nodes_note(g->nodes, node, place_of(p), NULL, NULL, refs, 2);
 }

@@ -60,7 +60,10 @@ static QUIET void change_now(ExecObject *self, void *at, cudago_refusal *why) {
         return;
     }
     why->code = cudago_owned_change(self, w, record, a->change, p, refs, n, a->gone);
-    if (why->code) why->operation = "cuGraphExecKernelNodeSetParams";
+    if (!why->code) return;
+    why->operation = "cuGraphExecKernelNodeSetParams";
+    why->launch = p;
+    why->shape = w->shape;
 }
 
 static int with_packed(ExecObject *self, cudago_change *c, cudago_packing *p) {
@@ -108,5 +111,7 @@ QUIET int cudago_change_number(ExecObject *self, uint64_t node, PyObject *name, 
     if (name) place = cudago_kernel_named((KernelObject *)PyTuple_GetItem(record, 0), w->k, name);
     int32_t r = 0;
     int changed = place >= 0 && place < w->k->n && cudago_owned_number(self->x, w, record, (int)place, given, &r);
-    return r ? cudago_raise_update("cuGraphExecKernelNodeSetParams", r, self->device) : changed;
+    if (!r) return changed;
+    cudago_shape shape = w->shape; /* raising runs Python, which may end the node */
+    return cudago_launch_error("cuGraphExecKernelNodeSetParams", (KernelObject *)PyTuple_GetItem(record, 0), w->k, &shape, r);
 }

@@ -26,6 +26,27 @@ PyObject *cudago_graph_remove(GraphObject *self, PyObject *number) {
     Py_RETURN_NONE;
 }
 
+static int take_back(GraphObject *self, PyObject *number) {
+    uint64_t node;
+    cudago_status st = {0};
+    if (cudago_read_node(number, &node) || cudago_graph_ready(self)) return -1;
+    if (remove_now(self, node, &st) || (st.kind && cudago_raise(&st))) return cudago_forgive(); /* it may be gone already */
+    return 0;
+}
+
+/* _take_back(made, nodes): removes the nodes that have the numbers in a list, if it has any, and empties both lists. A signal
+ * is heard before or after that, and never in between. */
+PyObject *cudago_graph_take_back(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2 || !PyList_Check(args[0]) || !PyList_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "_take_back(made, nodes)"), NULL;
+    if (!PyList_Size(args[0])) Py_RETURN_NONE;
+    for (Py_ssize_t i; (i = PyList_Size(args[0])) > 0;)
+        if (take_back(self, PyList_GetItem(args[0], i - 1)) || PyList_SetSlice(args[0], i - 1, i, NULL)) return NULL;
+    if (PyList_SetSlice(args[1], 0, PyList_Size(args[1]), NULL)) return NULL;
+    cudago_drain();
+    Py_RETURN_NONE;
+}
+
 static QUIET int edge_now(GraphObject *self, uint64_t from, uint64_t to, int port, cudago_status *st) {
     if (cudago_graph_open(self)) return -1;
     cudagoGraphEdge(self->id, from, to, port, st);

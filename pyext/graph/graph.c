@@ -264,6 +264,7 @@ static PyMethodDef methods[] = {
     {"_update_event", METHOD(cudago_graph_set_event), METH_FASTCALL, NULL},
     {"_update_child", METHOD(cudago_graph_set_child), METH_FASTCALL, NULL},
     {"_remove", METHOD(cudago_graph_remove), METH_O, NULL},
+    {"_take_back", METHOD(cudago_graph_take_back), METH_FASTCALL, NULL},
     {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
     {"_check", METHOD(cudago_graph_check), METH_O, NULL},
     {"_nodes", METHOD(cudago_graph_nodes), METH_NOARGS, NULL},

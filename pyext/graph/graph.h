@@ -236,7 +236,7 @@ QUIET CUDA_KERNEL_NODE_PARAMS cudago_node_params(const cudago_kernel *k, void **
 QUIET PyObject *cudago_last_record(const GraphObject *g); /* of the node that was added last, a new reference; NULL: Go has it, or it has none */
 QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n);
 /* Takes over the refs, and drops them if it fails. */
-QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
+QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_packing *l, cudago_ref *refs,
                                   int n, const ConfigObject *c);
 /* The node's number, or 0 with an exception. refs: src, dst. */
 QUIET uint64_t cudago_add_memcpy(GraphObject *g, const cudago_place *p, const OperandObject *dst, const OperandObject *src,
@@ -285,6 +285,7 @@ PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);
 
 /* edit.c: methods of Graph */
 PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_take_back(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* set.c: methods of Graph */
@@ -440,7 +441,9 @@ void cudago_change_end(cudago_change *c);
 QUIET int cudago_change_number(ExecObject *self, uint64_t node, PyObject *name, long place, PyObject *given);
 /* The same, but 0 whenever nothing has happened; *r is the CUresult. */
 QUIET int cudago_owned_number(const cudago_exec *x, cudago_owned *w, PyObject *record, int which, PyObject *given, int32_t *r);
-int cudago_raise_update(const char *operation, int32_t code, int32_t device); /* of the driver; returns -1 */
+/* Of a copy: "8 bytes from 0x10 to 0x20". Either side may be NULL. */
+void cudago_copy_text(char *to, size_t n, const OperandObject *dst, const OperandObject *src);
+int cudago_raise_update(const char *operation, int32_t code, int32_t device, const char *detail); /* of the driver; returns -1 */
 QUIET int cudago_has_kernel(ExecObject *self, uint64_t node, const PyObject *kernel); /* as far as C knows the node */
 QUIET int cudago_update_calm(const cudago_exec *x); /* update.c: an update would not wait, and keeps nobody waiting */
 QUIET cudago_owned *cudago_owned_changeable(cudago_exec *x, uint64_t node, PyObject **record); /* NULL: it is not */
@@ -501,6 +504,9 @@ typedef struct {
     int32_t no_memory;
     const OperandObject *lost;      /* its memory is gone; borrowed from the caller, or NULL */
     const SemaphoreObject *closed;  /* the same of a semaphore */
+    const cudago_packing *launch;   /* what operation was about; borrowed, or NULL */
+    cudago_shape shape;             /* of the launch */
+    OperandObject *const *sides;    /* the same: dst and src of a copy, of which one may be NULL */
 } cudago_refusal;
 typedef void cudago_update_now(ExecObject *self, void *at, cudago_refusal *why); /* QUIET, and raises nothing */
 /* Does it inside the gate: after all arguments have been evaluated no call is in the driver with the executable, nothing of

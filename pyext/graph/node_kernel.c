@@ -62,7 +62,7 @@ static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObjec
     if (cudago_graph_open(kp->graph)) return NULL;
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     int n = cudago_refs_of(p, refs);
-    if (cudago_can_add(kp->graph, kp->p, refs, n, c)) return cudago_add_kernel(kp->node, kp->p, p->k, (void **)p->params, refs, n, c);
+    if (cudago_can_add(kp->graph, kp->p, refs, n, c)) return cudago_add_kernel(kp->node, kp->p, p, refs, n, c);
     cudago_status st = {0};
     int pushed; /* here this is one comparison, in Go three crossings of the border */
     cudago_shape shape = cudago_shape_of(c);

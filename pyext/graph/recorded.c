@@ -80,8 +80,9 @@ static QUIET int32_t call_launch(const cudago_stream *s, CUlaunchConfig *config,
 }
 
 static int launch_refused(const cudago_packing *p, ConfigObject *c, cudago_ref *refs, int n, int32_t code) {
+    cudago_shape shape = cudago_shape_of(c);
     cudago_refs_drop(refs, n);
-    return cudago_launch_error(p->kernel, p->k, c, code);
+    return cudago_launch_error("cuLaunchKernelEx", p->kernel, p->k, &shape, code);
 }
 
 QUIET int cudago_record_launch(cudago_stream *s, CUlaunchConfig *config, ConfigObject *c, const cudago_packing *p, cudago_ref *refs,
@@ -105,11 +106,9 @@ static QUIET int32_t call_copy(const cudago_stream *s, uint64_t dst, uint64_t sr
 
 static int copy_refused(const cudago_stream *s, uint64_t size, cudago_ref *refs, int32_t code) {
     char text[32];
-    cudago_status st = {0};
     cudago_refs_drop(refs, 2);
     snprintf(text, sizeof text, "%llu bytes", (unsigned long long)size);
-    cudagoDetailError("cuMemcpyAsync", code, s->device, text, &st);
-    return cudago_raise(&st);
+    return cudago_raise_update("cuMemcpyAsync", code, s->device, text);
 }
 
 QUIET int cudago_record_memcpy(cudago_stream *s, uint64_t dst, uint64_t src, uint64_t size, cudago_ref *refs) {

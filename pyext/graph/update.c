@@ -49,10 +49,23 @@ QUIET int cudago_update_calm(const cudago_exec *x) {
     return !x->updates && !x->inside && !x->owed && !x->waiting && !x->of->busy && !cudago_stall();
 }
 
-int cudago_raise_update(const char *operation, int32_t code, int32_t device) {
+int cudago_raise_update(const char *operation, int32_t code, int32_t device, const char *detail) {
     cudago_status st = {0};
-    cudagoDetailError((char *)operation, code, device, "", &st);
+    cudagoDetailError((char *)operation, code, device, (char *)detail, &st);
     return cudago_raise(&st);
+}
+
+void cudago_copy_text(char *to, size_t n, const OperandObject *dst, const OperandObject *src) {
+    int len = snprintf(to, n, "%llu bytes", (unsigned long long)(dst ? dst : src)->nbytes);
+    if (src) len += snprintf(to + len, n - (size_t)len, " from %#llx", (unsigned long long)src->address);
+    if (dst) snprintf(to + len, n - (size_t)len, " to %#llx", (unsigned long long)dst->address);
+}
+
+static int raise_refused_call(const cudago_refusal *why, int32_t device) {
+    char text[80] = "";
+    if (why->launch) return cudago_launch_error(why->operation, why->launch->kernel, why->launch->k, &why->shape, why->code);
+    if (why->sides) cudago_copy_text(text, sizeof text, why->sides[0], why->sides[1]);
+    return cudago_raise_update(why->operation, why->code, device, text);
 }
 
 /* 0 if nothing was refused. */
@@ -61,7 +74,7 @@ static int raise_refusal(cudago_refusal *why, int32_t device) {
     if (why->lost) return cudago_operand_now(why->lost);
     if (why->closed) return cudago_semaphore_now(why->closed);
     if (why->no_memory) return PyErr_NoMemory(), -1;
-    return why->operation ? cudago_raise_update(why->operation, why->code, device) : 0;
+    return why->operation ? raise_refused_call(why, device) : 0;
 }
 
 int cudago_update_gate(ExecObject *self, cudago_update_now *now, void *at) {
@@ -106,7 +119,9 @@ static QUIET void memcpy_now(ExecObject *self, void *at, cudago_refusal *why) {
         return;
     }
     why->code = cudago_owned_memcpy(self, w, u->o, &u->gone);
-    if (why->code) why->operation = "cuGraphExecMemcpyNodeSetParams";
+    if (!why->code) return;
+    why->operation = "cuGraphExecMemcpyNodeSetParams";
+    why->sides = u->o;
 }
 
 /* dst and src, of which either may be None; -1 with an exception. What was made is in o in any case. */
@@ -240,6 +255,8 @@ static QUIET void kernel_now(ExecObject *self, void *at, cudago_refusal *why) {
     if (r <= 0) return;
     why->operation = "cuGraphExecKernelNodeSetParams";
     why->code = r;
+    why->launch = p;
+    why->shape = cudago_shape_of(u->config);
 }
 static QUIET const cudago_hierarchy *hierarchy_of(ExecObject *self) { return self->x ? self->x->of : NULL; }
 static int enter_exec(void *at, const cudago_packing *p) {

@@ -318,7 +318,8 @@ void cudago_pack_free(cudago_packing *p);
 /* A configuration, as the driver reads it; its attributes stay where a points to. Needs no GIL: nothing changes o. */
 enum { CUDAGO_MAX_ATTRIBUTES = 6 };
 QUIET void cudago_fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream);
-int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
+/* Raises what the driver refused, with what it was asked to run. Returns -1. */
+int cudago_launch_error(const char *operation, KernelObject *kernel, const cudago_kernel *k, const cudago_shape *s, int32_t code);
 
 /* The parameter with an interned name, by which an update can change it; -1: there is none, or the names are not known. */
 QUIET int cudago_kernel_named(const KernelObject *kernel, const cudago_kernel *k, PyObject *name);

@@ -90,7 +90,10 @@ static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cud
 static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint64_t position) {
     const cudago_packing *p = l->p;
     for (int i = 0; i < p->n_used; i++) cudago_cell_note_kept(p->used[i], s, position);
-    if (code) return cudago_launch_error(p->kernel, p->k, l->config, code);
+    if (code) {
+        cudago_shape shape = cudago_shape_of(l->config);
+        return cudago_launch_error("cuLaunchKernelEx", p->kernel, p->k, &shape, code);
+    }
     if (!p->keep && !p->n_kept && !cudago_records_events(l->config)) return 0;
     size_t n = cudago_kept(p, l->refs);
     for (int i = 0; i < 2; i++)
@@ -287,16 +290,16 @@ PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, P
     Py_RETURN_NONE;
 }
 
-int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code) {
+int cudago_launch_error(const char *operation, KernelObject *kernel, const cudago_kernel *k, const cudago_shape *s, int32_t code) {
     Py_ssize_t len;
     const char *name = PyUnicode_AsUTF8AndSize(kernel->name, &len);
     char text[320];
     snprintf(text, sizeof text,
              "kernel %.100s, grid (%u, %u, %u), block (%u, %u, %u), %u bytes of dynamic shared memory, %u of local memory for each "
              "thread, device %d",
-             name ? name : "?", c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared_memory,
+             name ? name : "?", s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2], s->shared_memory,
              k->local_size, k->device);
     cudago_status st = {0};
-    cudagoDetailError("cuLaunchKernelEx", code, k->device, text, &st);
+    cudagoDetailError((char *)operation, code, k->device, text, &st);
     return cudago_raise(&st);
 }

@@ -71,12 +71,13 @@ static PyObject *element_text(PyObject *arg, uint8_t element) {
 }
 
 int cudago_wrong_element(packing *pk, const cudago_param *p, PyObject *arg, uint8_t element) {
+    uint8_t want = p->element; /* the argument's code may set the types of the parameters */
     PyObject *text = element_text(arg, element);
     if (!text) return -1;
     PyErr_Format(PyExc_TypeError,
                  "parameter %d of kernel %U points to %s%s by the kernel's source, got elements of type %U (%R): convert them, or "
                  "pass the memory without a type, as a Buffer; kernel.parameter_types says what is known, and can be set",
-                 pk->index, pk->kernel->name, element_name(p->element), p->element >> 4 == kDLInt ? " or its unsigned twin" : "",
+                 pk->index, pk->kernel->name, element_name(want), want >> 4 == kDLInt ? " or its unsigned twin" : "",
                  text, (PyObject *)Py_TYPE(arg));
     Py_DECREF(text);
     return -1;
@@ -105,9 +106,9 @@ int cudago_wrong_count(KernelObject *kernel, int want, Py_ssize_t got) {
     PyObject *names = PyObject_GetAttrString((PyObject *)kernel, "parameter_names");
     PyObject *comma = names && PyTuple_Check(names) && PyTuple_Size(names) ? PyUnicode_FromString(", ") : NULL;
     PyObject *text = comma ? PyUnicode_Join(comma, names) : NULL;
-    if (PyErr_Occurred()) PyErr_Clear();
-    if (text) PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd; they are %U", kernel->name, want, got, text);
-    else PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, want, got);
+    int is_ours = !cudago_forgive(); /* otherwise it is Ctrl-C */
+    if (is_ours && text) PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd; they are %U", kernel->name, want, got, text);
+    else if (is_ours) PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, want, got);
     Py_XDECREF(text);
     Py_XDECREF(comma);
     Py_XDECREF(names);

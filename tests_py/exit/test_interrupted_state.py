@@ -153,6 +153,63 @@ for do in disabled, hooked, checked, captured, called:
 """)
 
 
+def test_captures_into_a_graph(stays):
+    """Each operation becomes a node of the graph, and is in the list; or none is."""
+    stays("""
+def captured():
+    global graph, nodes
+    graph, nodes = cu.Graph(device), []
+    graph.memset(x, 1)
+    with graph.capture(stream) as nodes:
+        y.fill(1, stream=stream)
+        a.copy_from(b, stream=stream)
+        cu.launch(stream, config, code["f"], x)
+
+def check():
+    names = [node.name for node in graph.nodes]
+    assert len(names) in (0, 1, 4), names
+    listed = [node.name for node in nodes]
+    assert listed == names[1:], (listed, names)
+
+interrupted(captured, check, 400)
+""")
+
+
+def test_turns_on_many_streams(stays):
+    """No lock is left taken, and none is kept."""
+    stays("""
+import threading
+from cudago._graph import turns
+
+streams = [device.create_stream() for _ in range(300)]
+
+@cu.graph
+def function(s, to):
+    to.fill(1, stream=s)
+
+for s in streams:
+    function(s, to=x)
+s.sync()
+assert len(turns._locks) < 3, len(turns._locks)
+calls = 0
+
+def call():
+    global calls
+    calls += 1
+    function(streams[calls % 300], to=x)
+
+def check():
+    for _ in range(2):
+        thread = threading.Thread(target=function, args=(streams[calls % 300],), kwargs={"to": x})
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+    assert len(turns._locks) < 4
+
+interrupted(call, check, 200)
+""")
+
+
 def test_switches(stays):
     """A block may have ended, or not begun: then it was a switch."""
     stays("""

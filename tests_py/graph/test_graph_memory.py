@@ -145,6 +145,19 @@ def test_what_is_freed_twice_is_named(device, stream):
             stream.sync()
 
 
+def test_what_is_freed_twice_inside_an_embedded_graph_is_named(device, stream):
+    with cu.Graph(device) as graph, cu.Graph(device) as outer:
+        buffer = graph.allocate(64).buffer
+        other = cu.Graph(device)
+        other.free(buffer, name="first")
+        outer.embed(other, name="deep", move=True)
+        with (
+            outer.instantiate() as free,
+            pytest.raises(cu.CUDAError, match=r'memory that \["deep/first"\] frees is not all'),
+        ):
+            free.launch(stream)
+
+
 def test_memory_that_nobody_frees_is_reclaimed(device, stream):
     for _ in range(100):  # the simulated device has room for 32 of them
         graph = cu.Graph(device)

@@ -49,6 +49,40 @@ def test_what_is_no_integer_is_no_device(number, device):
         cu.Device(number)
 
 
+def test_ctrl_c_while_a_launch_is_refused(kernels, stream, monkeypatch):
+    def names(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cu.Kernel, "parameter_names", property(names))
+    with pytest.raises(KeyboardInterrupt):
+        cu.launch(stream, cu.LaunchConfig(1, 1), kernels["copy"])
+
+
+class Hostile:
+    """Two numbers, whose code makes nothing known of the parameters."""
+
+    def __init__(self, kernel, memory):
+        self.kernel, self.memory = kernel, memory
+
+    @property
+    def __cuda_array_interface__(self):
+        data = (self.memory.handle, False)
+        return {"shape": (2,), "typestr": "<f4", "data": data, "version": 3}
+
+    @property
+    def dtype(self):
+        self.kernel.parameter_types = ()
+        return "float32"
+
+
+def test_an_argument_that_changes_what_is_known_of_the_parameters(stream, device):
+    source = 'extern "C" __global__ void f(double* x) { *x = 1; }'
+    kernel = cu.Program(source).compile()["f"]
+    match = r"points to float64 by the kernel's source, got .* float32"
+    with device.allocate(8, stream=stream) as memory, pytest.raises(TypeError, match=match):
+        cu.launch(stream, cu.LaunchConfig(1, 1), kernel, Hostile(kernel, memory))
+
+
 CLUSTER = cu.LaunchConfig(2, 1, cluster=2)
 
 

@@ -51,13 +51,21 @@ BUILDS = {
     "captured rows": captured(lambda x, h, s: x[:, :4].copy_from(h, stream=s)),
     "captured copy_to": captured(lambda x, h, s: x[:, :4].copy_to(h, stream=s)),
     "executable": executable,
+    "captured rows backwards": captured(lambda x, h, s: x[:, :4].copy_from(h, stream=s)),
+    "captured transposed": captured(lambda x, h, s: x[:, :4].copy_to(h, stream=s)),
+}
+
+
+VIEWS = {
+    "captured rows backwards": lambda array: array[::-1],
+    "captured transposed": lambda array: array.T,
 }
 
 
 @pytest.mark.parametrize("name", BUILDS)
 def test_a_host_array_that_has_its_graph(name, x, stream):
     shape = (16,) if name == "captured copy_from" else (4, 4)
-    host = np.zeros(shape, "i4").view(Host)
+    host = VIEWS.get(name, lambda array: array)(np.zeros(shape, "i4").view(Host))
     ref = weakref.ref(host)
     host.graph = BUILDS[name](x, host, stream)
     kept = [r.object for r in host.graph.retained]

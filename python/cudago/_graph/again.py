@@ -4,17 +4,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..errors import CUDAError
 from .edge import add_edges
 from .params import record_of
 from .retained import object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from .exec import GraphExec
     from .graph import Graph
@@ -48,6 +47,14 @@ def is_known(kind: str, told: Told, of: Graph | GraphExec) -> bool:
     return kind in _OPERANDS and told[0] is not None and _OPERANDS[kind] <= _held(told).keys()
 
 
+def note_added(made: list[int], add: Callable[..., int], /, *args: Any) -> None:
+    """Call a native method that adds a node, and append the number that it returns.
+
+    No signal is heard between the two, so that Ctrl-C leaves no node that nobody knows of.
+    """
+    made.extend(starmap(add, (args,)))
+
+
 def add_again(
     graph: Graph,
     deps: tuple[int, ...],
@@ -57,55 +64,68 @@ def add_again(
     ports: Mapping[int, int] | None = None,
     *,
     of: tuple[Graph | GraphExec, int],
+    made: list[int] | None = None,
 ) -> int:
     """Add what a node does, of which `is_known`, and return the number of the new node.
 
     `of` is where the node is, and its number: an event or a semaphore that it has may be closed.
     The edge from a node in `ports` is programmatic, and the others are not, whatever the
-    configuration says.
+    configuration says. `made` gets the number too, and has it if Ctrl-C ends the call.
     """
+    if made is None:
+        made = []
+    if kind == "kernel":
+        _add_kernel(graph, deps, told, name, ports, made)
+        return made[-1]
     row: tuple[Any, ...] = told[0] or ()
     held = _held(told)
-    if kind == "kernel":
-        record = record_of(told)
-        assert record is not None
-        kernel, config, *args = record
-        if not ports and not config.programmatic:
-            return graph._add_kernel(deps, config, kernel, tuple(args), name)
-        number = graph._add_kernel((), config, kernel, tuple(args), name)
-        try:
-            add_edges(graph, deps, number, ports or {})
-        except BaseException:
-            with suppress(CUDAError):  # the first error is the one to report
-                graph._remove(number)
-            raise
-        return number
     if kind == "memcpy":
         size, rows, slices, *pitches = row[:7]
+        ends = held["dst"], held["src"]
         if not rows:
-            return graph._add_memcpy(deps, held["dst"], held["src"], name)
-        box = (size // (rows * slices), rows, slices, *pitches)
-        return graph._add_box(deps, held["dst"], held["src"], box, name)
-    if kind == "memset":
+            note_added(made, graph._add_memcpy, deps, *ends, name)
+        else:
+            box = (size // (rows * slices), rows, slices, *pitches)
+            note_added(made, graph._add_box, deps, *ends, box, name)
+    elif kind == "memset":
         value, width = row[:2]
-        return graph._add_memset(deps, held["dst"], value.to_bytes(width, "little"), name)
-    if kind == "batch mem op":
+        data = value.to_bytes(width, "little")
+        note_added(made, graph._add_memset, deps, held["dst"], data, name)
+    elif kind == "batch mem op":
         value, _, waits, code = row[:4]
         memory = held["src" if waits else "dst"]
-        return graph._add_memop(deps, memory, value, code if waits else -1, name)
-    if kind == "host":
-        return graph._add_host(deps, object_of(held["callback"]), name)
-    if kind == "empty":
-        return graph._add_empty(deps, name)
-    if kind == "child graph":
-        step, number = of
-        assert isinstance(step, _core.GraphExec)
-        return graph._add_child_of(deps, step, number, name)
-    if kind in ("semaphore signal", "semaphore wait"):
-        value = row[0] if row[1] else None
-        semaphore = object_of(held["semaphore"])
-        return graph._add_semaphore(deps, semaphore, value, kind == "semaphore wait", name, *of)
-    return graph._add_event(deps, object_of(held["event"]), kind == "event record", name, *of)
+        note_added(made, graph._add_memop, deps, memory, value, code if waits else -1, name)
+    elif kind == "host":
+        note_added(made, graph._add_host, deps, object_of(held["callback"]), name)
+    elif kind == "empty":
+        note_added(made, graph._add_empty, deps, name)
+    elif kind == "child graph":
+        note_added(made, graph._add_child_of, deps, *of, name)
+    elif kind in ("semaphore signal", "semaphore wait"):
+        what = (object_of(held["semaphore"]), row[0] if row[1] else None, kind == "semaphore wait")
+        note_added(made, graph._add_semaphore, deps, *what, name, *of)
+    else:
+        what = (object_of(held["event"]), kind == "event record")
+        note_added(made, graph._add_event, deps, *what, name, *of)
+    return made[-1]
+
+
+def _add_kernel(
+    graph: Graph,
+    deps: tuple[int, ...],
+    told: Told,
+    name: str | None,
+    ports: Mapping[int, int] | None,
+    made: list[int],
+) -> None:
+    record = record_of(told)
+    assert record is not None
+    kernel, config, *args = record
+    if not ports and not config.programmatic:
+        note_added(made, graph._add_kernel, deps, config, kernel, tuple(args), name)
+        return
+    note_added(made, graph._add_kernel, (), config, kernel, tuple(args), name)
+    add_edges(graph, deps, made[-1], ports or {})
 
 
 def in_order(numbers: list[int], edges: Iterable[tuple[int, int]]) -> list[int]:

@@ -8,13 +8,12 @@ capture that fails adds nothing.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .. import _core
 from .._stream.stream import mode_of, stream_of
-from ..errors import CUDAError, UnsupportedError
-from .again import add_again, in_order, is_known
+from ..errors import UnsupportedError
+from .again import add_again, in_order, is_known, note_added
 from .edge import ports_of
 
 if TYPE_CHECKING:
@@ -43,16 +42,21 @@ def capture_into(
     nodes: list[Node] = []
 
     def add(captured: Graph) -> None:
-        with captured:
-            nodes.extend([graph._node(number) for number in _add(graph, after, captured)])
+        made: list[int] = []
+        block = _core.Block()
+        block._plan((made.clear,), (graph._take_back, made, nodes))
+        with captured, block:
+            _add(graph, after, captured, made)
+            nodes.extend([graph._node(number) for number in made])
+            made.clear()  # from here on they stay
 
     return _core._capture(on, mode_of(mode), nodes, add)
 
 
-def _move(graph: Graph, after: tuple[int, ...], captured: Graph) -> int:
+def _move(graph: Graph, after: tuple[int, ...], captured: Graph, made: list[int]) -> None:
     """Add a graph that allocates, of which there can be no copies."""
     try:
-        return graph._add_child(after, captured, None, True)
+        note_added(made, graph._add_child, after, captured, None, True)
     except UnsupportedError as e:
         raise UnsupportedError(
             "memory that a capture allocates belongs to its graph, which this driver cannot add to "
@@ -60,32 +64,38 @@ def _move(graph: Graph, after: tuple[int, ...], captured: Graph) -> int:
         ) from e
 
 
-def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
-    """Add the nodes of a captured graph; or all of it as one node, where that cannot be."""
+def _add(graph: Graph, after: tuple[int, ...], captured: Graph, made: list[int]) -> None:
+    """Add the nodes of a captured graph; or all of it as one node, where that cannot be.
+
+    `made` has those that were added, with an error too.
+    """
     rows, edges = captured._nodes(), captured._edges()
     kinds = {number: kind for number, _, _, kind in rows}
     if _ALLOCATE & set(kinds.values()):
-        return [_move(graph, after, captured)]
+        _move(graph, after, captured, made)
+        return
     told = {number: captured._params(number) for number in kinds}
     removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
     if not removable or not all(is_known(kinds[n], told[n], captured) for n in kinds):
-        return [graph._add_child(after, captured, None, False)] if rows else []
+        if rows:
+            note_added(made, graph._add_child, after, captured, None, False)
+        return
     ports = ports_of(captured._edge_data())
     waits: dict[int, list[int]] = {number: [] for number in kinds}
     for a, b in edges:
         waits[b].append(a)
-    made: dict[int, int] = {}
-    try:
-        for number in in_order(list(kinds), edges):
-            before = tuple([made[a] for a in waits[number]]) or after
-            early = {made[a]: ports[a, number] for a in waits[number] if (a, number) in ports}
-            made[number] = add_again(
-                graph, before, kinds[number], told[number], ports=early, of=(captured, number)
-            )
-            graph._set_made_at(made[number], captured, number)
-    except BaseException:
-        for number in reversed(made.values()):
-            with suppress(CUDAError):  # the first error is the one to report
-                graph._remove(number)
-        raise
-    return list(made.values())
+    now: dict[int, int] = {}
+    for number in in_order(list(kinds), edges):
+        before = tuple([now[a] for a in waits[number]]) or after
+        early = {now[a]: ports[a, number] for a in waits[number] if (a, number) in ports}
+        add_again(
+            graph,
+            before,
+            kinds[number],
+            told[number],
+            ports=early,
+            of=(captured, number),
+            made=made,
+        )
+        now[number] = made[-1]
+        graph._set_made_at(made[-1], captured, number)

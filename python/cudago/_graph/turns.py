@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import RLock, get_ident, local
 from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +24,9 @@ class _Mine(local):
 
 
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD: another stream in each thread
-_MANY = 256
-_locks: dict[_Key, Any] = {}
+# The locks that somebody uses. One removes itself when nobody does, in a single call of C: nothing
+# that a signal could interrupt is in between.
+_locks: dict[_Key, ref[Any]] = {}
 _mine = _Mine()
 
 
@@ -36,28 +39,24 @@ def in_turn(stream: Stream, do: Callable[..., bool], *args: Any) -> bool:
     if has_turn():
         return do(*args)
     number = stream._number
-    key = (stream._ordinal, number, get_ident() if number == _PER_THREAD else 0)
+    lock = _lock_of((stream._ordinal, number, get_ident() if number == _PER_THREAD else 0))
+    _mine.lock = lock  # before it is taken: a signal's handler may run right after that
+    with lock:  # Ctrl-C cannot leave it taken, as a context manager in Python could
+        _mine.lock = lock  # a handler may have had a turn before
+        return do(*args)
+
+
+def _lock_of(key: _Key) -> Any:
+    """Return the lock of a stream, which is the same as long as anybody has it."""
     while True:
-        lock = _locks.get(key) or _locks.setdefault(key, RLock())
-        _mine.lock = lock  # before it is taken: a signal's handler may run right after that
-        with lock:  # Ctrl-C cannot leave it taken, as a context manager in Python could
-            if _locks.get(key) is lock:  # else it was removed
-                _mine.lock = lock  # a handler may have had a turn before
-                done = do(*args)
-                break
-    if len(_locks) > _MANY:
-        _remove_unused()
-    return done
-
-
-def _remove_unused() -> None:
-    """Forget streams that may be gone."""
-    for key, lock in list(_locks.items()):
-        if lock.acquire(blocking=False):
-            try:
-                _locks.pop(key, None)
-            finally:
-                lock.release()
+        found = _locks.get(key)
+        if found is None:
+            lock = RLock()
+            # No name for the new reference: if it is not taken it goes before the lock does.
+            found = _locks.setdefault(key, ref(lock, partial(_locks.pop, key)))
+        lock = found()
+        if lock is not None:
+            return lock
 
 
 def has_turn() -> bool:

@@ -190,8 +190,8 @@ def _copy_boxes(
             f"a copy between strides {dst.strides} and {src.strides} of shape {dst.shape} would "
             f"take {plan.calls} driver calls (at most {_MAX_CALLS}): make one side contiguous first"
         )
-    # A single node then has what was passed as operands.
-    named = (given or (dst, src)) if plan.calls == 1 and stream.is_capturing else None
+    # The nodes then have what was passed as operands.
+    named = (given or (dst, src)) if stream.is_capturing else None
     for at in plan.places():
         to: Tensor | _core.Operand = _bytes_from(dst, at[0])
         of: Tensor | _core.Operand = _bytes_of(source, at[1])
