@@ -152,7 +152,7 @@ QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const
     if (!r) r = cu.cuGraphAddKernelNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what);
     cudago_ctx_leave(pushed);
     if (r) return kernel_refused(l, refs, n, c, r);
-    self->number = cudago_nodes_note(g->nodes, node, place_of(p), l->k, c, refs, n);
+    cudago_node_number(self, cudago_nodes_note(g->nodes, node, place_of(p), l->k, c, refs, n));
     return NEW_REF(self);
 }
 

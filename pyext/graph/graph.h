@@ -214,12 +214,15 @@ void cudago_captures_end_orphans(void); /* part of a drain: ends this thread's c
 void cudago_capture_abandon(GraphObject *self); /* capture.c: ends the capture of a graph that goes */
 
 /* node_object.c, node_kernel.c: the Node of Python */
-typedef struct {
+typedef struct NodeObject {
     PyObject_HEAD
+    PyObject *weak;
     PyObject *graph;
     PyObject *known; /* its row in _nodes(), or NULL */
     uint64_t number;
+    struct NodeObject *next; /* of those with the same hash: see node_object.c */
 } NodeObject;
+QUIET void cudago_node_number(NodeObject *node, uint64_t number); /* from now on it is found by that */
 NodeObject *cudago_node_new(GraphObject *graph); /* without its number */
 PyObject *cudago_graph_node_at(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_node_of(GraphObject *self, PyObject *row);

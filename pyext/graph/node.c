@@ -104,7 +104,9 @@ PyObject *cudago_copy_node(GraphObject *graph, const uint64_t *after, PyObject *
     if (!is_simple(args[0]) || !is_simple(args[1])) return NEW_REF(Py_None);
     if (cudago_graph_open(graph) || cudago_read_name(args[2], &p)) return NULL;
     NodeObject *node = cudago_node_new(graph);
-    if (node && !(node->number = add_memcpy(graph, &p, args[0], args[1]))) Py_CLEAR(node);
+    uint64_t number = node ? add_memcpy(graph, &p, args[0], args[1]) : 0;
+    if (number) cudago_node_number(node, number);
+    else Py_CLEAR(node);
     return (PyObject *)node;
 }
 

@@ -67,10 +67,12 @@ static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObjec
     int pushed; /* here this is one comparison, in Go three crossings of the border */
     cudago_shape shape = cudago_shape_of(c);
     cudago_ctx_enter(kp->graph->ctx, &pushed);
-    kp->node->number = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len,
-                                         p->k->id, &shape, (void **)p->params, refs, n, &st);
+    uint64_t number = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len,
+                                        p->k->id, &shape, (void **)p->params, refs, n, &st);
     cudago_ctx_leave(pushed);
-    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(kp->node);
+    if (st.kind) return cudago_raise(&st), NULL;
+    cudago_node_number(kp->node, number);
+    return NEW_REF(kp->node);
 }
 
 static const cudago_kernel_use add = {enter_graph, kernel_now};

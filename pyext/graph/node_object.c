@@ -4,7 +4,57 @@
 
 #include "graph.h"
 
-/* A Node of Python: its graph, and its number there. It keeps the graph's object, not the graph open. */
+/* A Node of Python: its graph, and its number there. It keeps the graph's object, not the graph open. As long as somebody has
+ * a node's object, whoever looks the node up gets that object. */
+
+static struct {
+    NodeObject **first; /* borrowed: a node takes itself out when it goes */
+    size_t mask, n;
+} living;
+
+static QUIET NodeObject **place_of(uint64_t number) {
+    uint64_t hash = number * 0x9e3779b97f4a7c15u; /* Fibonacci hashing: numbers of one graph follow each other */
+    return &living.first[(hash >> 32) & living.mask];
+}
+
+static QUIET void grow(void) {
+    size_t size = living.first ? 2 * (living.mask + 1) : 64, old = living.first ? living.mask + 1 : 0;
+    NodeObject **was = living.first, **more = calloc(size, sizeof *more);
+    if (!more) return; /* longer chains are the worst of it, or nodes that are found by nobody */
+    living.first = more;
+    living.mask = size - 1;
+    for (size_t i = 0; i < old; i++)
+        for (NodeObject *node = was[i], *next; node; node = next) {
+            next = node->next;
+            node->next = *place_of(node->number);
+            *place_of(node->number) = node;
+        }
+    free(was);
+}
+
+static QUIET NodeObject *find(const GraphObject *graph, uint64_t number) {
+    NodeObject *node = living.first ? *place_of(number) : NULL;
+    while (node && (node->number != number || node->graph != (PyObject *)graph)) node = node->next;
+    return node;
+}
+
+QUIET void cudago_node_number(NodeObject *node, uint64_t number) {
+    node->number = number;
+    if (living.n > living.mask || !living.first) grow();
+    if (!living.first) return;
+    node->next = *place_of(number);
+    *place_of(number) = node;
+    living.n++;
+}
+
+static QUIET void forget(NodeObject *node) {
+    if (!living.first || !node->number) return;
+    NodeObject **at = place_of(node->number);
+    while (*at && *at != node) at = &(*at)->next;
+    if (!*at) return;
+    *at = node->next;
+    living.n--;
+}
 
 NodeObject *cudago_node_new(GraphObject *graph) {
     NodeObject *self = cudago_alloc(CLS_NODE);
@@ -12,14 +62,23 @@ NodeObject *cudago_node_new(GraphObject *graph) {
     return self;
 }
 
+static NodeObject *node_at(GraphObject *graph, uint64_t number) {
+    NodeObject *node = find(graph, number);
+    if (node) return (NodeObject *)NEW_REF(node);
+    node = cudago_node_new(graph);
+    if (!node) return NULL;
+    NodeObject *other = find(graph, number); /* allocating runs the collector now and then, and that Python */
+    if (other) return Py_DECREF(node), (NodeObject *)NEW_REF(other);
+    cudago_node_number(node, number);
+    return node;
+}
+
 /* _node(number): the Node with a number that this graph has returned. */
 PyObject *cudago_graph_node_at(GraphObject *self, PyObject *number) {
     CUDAGO_ENTER(NULL);
     uint64_t n;
     if (cudago_read_node(number, &n)) return NULL;
-    NodeObject *node = cudago_node_new(self);
-    if (node) node->number = n;
-    return (PyObject *)node;
+    return (PyObject *)node_at(self, n);
 }
 
 /* _node_of(row): the same of a row of _nodes(), so that its name is not looked up again. */
@@ -28,10 +87,8 @@ PyObject *cudago_graph_node_of(GraphObject *self, PyObject *row) {
     PyObject *number = PyTuple_GetItem(row, 0);
     uint64_t n;
     if (!number || cudago_read_node(number, &n)) return NULL;
-    NodeObject *node = cudago_node_new(self);
-    if (!node) return NULL;
-    node->number = n;
-    node->known = NEW_REF(row);
+    NodeObject *node = node_at(self, n);
+    if (node && !node->known) node->known = NEW_REF(row);
     return (PyObject *)node;
 }
 
@@ -78,6 +135,8 @@ static int node_traverse(NodeObject *self, visitproc visit, void *arg) {
 
 static void node_dealloc(NodeObject *self) {
     PyObject_GC_UnTrack(self);
+    forget(self);
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     Py_XDECREF(self->graph);
     Py_XDECREF(self->known);
     cudago_free((PyObject *)self);
@@ -94,11 +153,13 @@ static PyGetSetDef getset[] = {
     {"_known", (getter)node_known, (setter)node_set_known, NULL, NULL},
     {0},
 };
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(NodeObject), {0}};
 static PyType_Slot slots[] = {
     {Py_tp_dealloc, node_dealloc},
     {Py_tp_traverse, node_traverse},
     {Py_tp_methods, methods},
     {Py_tp_getset, getset},
+    {Py_tp_members, members},
     {0, NULL},
 };
 PyType_Spec cudago_node_spec = {

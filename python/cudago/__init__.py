@@ -97,6 +97,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         graph,
     )
     from ._graph.graph import Graph
+    from ._graph.neighbors import Neighbors
     from ._graph.node import Node
     from ._graph.params import (
         AllocNodeParams,
@@ -243,6 +244,7 @@ __all__ = [
     "MemoryResource",
     "MemsetNodeParams",
     "MipmappedArray",
+    "Neighbors",
     "Node",
     "NodeTime",
     "ObjectCode",
@@ -313,6 +315,7 @@ _LATER = {
     "_graph.exec_node": "ExecNode",
     "_graph.function": "GraphFunction graph",
     "_graph.graph": "Graph",
+    "_graph.neighbors": "Neighbors",
     "_graph.node": "Node",
     "_graph.params": (
         "AllocNodeParams BatchMemOpNodeParams ChildGraphNodeParams ConditionalNodeParams "

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import MutableSet
 
 import pytest
 
@@ -59,13 +60,17 @@ def test_a_removed_node_says_so(graph, a, stream, kernels):
         lambda: node.bodies,
         lambda: node.memset(a, 2),
         lambda: graph.join(rest, node),
-        lambda: graph.remove(node),
         lambda: graph.add_edge(node, rest),
         lambda: graph.remove_edge(node, rest),
     ):
         with pytest.raises(cu.ClosedError, match="the node was removed from its graph"):
             use()
     assert repr(node) == repr(named) == "<cudago.Node: removed>"
+    assert node.is_removed
+    assert not rest.is_removed
+    graph.remove(node)
+    with cu.Graph(graph.device) as other, pytest.raises((cu.ClosedError, ValueError)):
+        other.remove(node)
     with pytest.raises(KeyError, match="no node is called 'fill'; there are empty_0"):
         graph["fill"]
     for use in (lambda: step["fill"].update(a, 2), lambda: step["fill"].disable()):
@@ -209,7 +214,7 @@ def test_nodes_of_a_captured_graph(a, stream, kernels):
         cu.launch(stream, CONFIG, kernels["add"], a, 1, N)
         cu.launch(stream, CONFIG, kernels["add"], a, 10, N)
     middle = next(n for n in graph.nodes if n.kind == "kernel" and n.params.args[1] == 1)
-    before, after = middle.dependencies + middle.dependents
+    (before,), (after,) = middle.dependencies, middle.dependents
     graph.remove(middle)
     graph.add_edge(before, after)
     with graph.instantiate() as step:
@@ -232,3 +237,69 @@ def test_what_is_inside_a_removed_node_is_closed(graph, a, device):
     embedded.remove(embedded.nodes[0])
     assert all(inside.is_closed for inside in insides)
     assert repr(body) == "<cudago.Graph: closed>"
+
+
+def test_nodes_are_the_same_objects(graph, a, kernels):
+    first = graph.memset(a, 1, name="first")
+    kernel = first.launch(CONFIG, kernels["add"], a, 1, N, name="kernel")
+    copy = kernel.memcpy(a, np.zeros(N, "i4"), name="copy")
+    end = graph.join(copy, name="end")
+    nodes = [first, kernel, copy, end]
+    for again in graph.nodes, [graph[n.name] for n in nodes], list(graph), list(graph.edges[0]):
+        assert all(x is y for x, y in zip(again, nodes, strict=False))
+    assert copy.dependencies[0] is kernel
+    assert kernel.dependents[0] is copy
+    for _ in range(3):
+        graph.join()  # the one before is gone
+    many = [graph.join(name=f"n{i}") for i in range(500)]
+    assert all(graph[f"n{i}"] is node for i, node in enumerate(many))
+    gone = weakref.ref(many.pop())
+    assert gone() is None
+    assert graph["n499"].name == "n499"
+    body = graph.if_then(graph.condition(default=1), name="if").body
+    inside = body.memset(a, 2)
+    assert (graph["if"].body.nodes[0], inside.graph) == (inside, body)
+    assert body.nodes[0] is inside
+
+
+def test_neighbors_are_a_set(graph, a):
+    one, two, three, four = (graph.join(name=name) for name in ("one", "two", "three", "four"))
+    one.dependents |= {two, three}
+    four.dependencies = [three, two]
+    assert isinstance(four.dependencies, MutableSet)
+    assert four.dependencies == {two, three} == set(four.dependencies)
+    assert (four.dependencies == (three, two), four.dependencies == [two, three]) == (True, False)
+    assert (len(four.dependencies), four.dependencies[0]) == (2, three)
+    assert four.dependencies - {two} == {three}
+    assert four.dependencies <= {one, two, three}
+    assert four.dependencies.isdisjoint({one})
+    assert repr(one.dependencies) == "{}"
+    four.dependencies.add(two)
+    four.dependencies.discard(one)
+    assert len(graph.edges) == 4
+    for wrong, error in ((four, ValueError), (5, TypeError), ("one", TypeError), (None, TypeError)):
+        with pytest.raises(error):
+            four.dependencies.add(wrong)
+        with pytest.raises(error):
+            one.dependents = [four, wrong] if wrong is not four else [one]
+    with pytest.raises(ValueError, match="cycle"):
+        one.dependencies.add(four)
+    with cu.Graph(graph.device) as other, pytest.raises(ValueError, match="another graph"):
+        four.dependencies.add(other.join())
+    with pytest.raises(KeyError):
+        four.dependencies.remove(one)
+    assert {(x.name, y.name) for x, y in graph.edges} == {
+        *(("one", "two"), ("one", "three"), ("three", "four"), ("two", "four")),
+    }
+    four.dependencies &= {two}
+    two.dependencies ^= {one}
+    one.dependents.clear()
+    assert graph.edges == ((two, four),)
+    seen = four.dependencies
+    graph.remove(two)
+    assert list(seen) == []
+    graph.remove(four)
+    with pytest.raises(cu.ClosedError):
+        list(seen)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one.dependencies)

@@ -165,7 +165,7 @@ def test_in_a_graph(outer, adding, a, b, stream):
     assert launched(before, a, stream) == 7
     with outer.instantiate() as step, outer.clone() as copy, copy.instantiate() as third:
         assert launched(step, a, stream) == launched(third, a, stream) == 8
-    with stream.capture(), pytest.raises(ValueError, match='"inner" has been updated'):
+    with stream.capture(), pytest.raises(ValueError, match='"inner" embeds something else'):
         before.launch(stream)
     before.close()
 

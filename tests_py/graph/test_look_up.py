@@ -270,14 +270,14 @@ def work(n: int, x) -> tuple[list[int], list[int]]:
             one = [
                 lambda: graph["n3"], lambda: step["n3"], lambda: step["n3"].update(src=hosts[0]),
                 lambda: graph["n3"].name, lambda: graph["n3"].kind, lambda: graph["n3"].retained,
-                lambda: graph["n3"].dependencies, lambda: graph["n3"].dependents,
+                lambda: [*graph["n3"].dependencies], lambda: [*graph["n3"].dependents],
                 lambda: repr(graph), lambda: repr(step), lambda: repr(graph["n3"]),
             ]  # fmt: skip
             every = [
                 lambda: graph.nodes, lambda: names(graph), lambda: graph.edges,
                 lambda: graph.retained, lambda: step.nodes, lambda: step.retained, graph.to_dot,
                 lambda: [node.retained for node in graph.nodes],
-                lambda: [node.dependencies + node.dependents for node in graph.nodes],
+                lambda: [(*node.dependencies, *node.dependents) for node in graph.nodes],
             ]  # fmt: skip
             return [calls(f) for f in one], [calls(f) for f in every]
 

@@ -93,6 +93,7 @@ RECEIVERS = {
     "LinkerOptions": "linker_options",
     "ManagedMemoryResource": "managed_resource",
     "MemoryResource": "resource",
+    "Neighbors": "neighbors",
     "Node": "node",
     "NodeTime": "node_time",
     "Node.buffer": "memory_node",

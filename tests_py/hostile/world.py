@@ -386,6 +386,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "monitor": lambda w: cu.Device().monitor,
     "device_process": lambda w: cu.DeviceProcess(1, None),
     "properties": lambda w: cu.Device().properties,
+    "neighbors": lambda w: w.get("graph").nodes[0].dependents,
     "graph_diff": lambda w: w.get("graph").diff(w.get("small_graph")),
     "graph_profile": lambda w: w.get("exec").profile(w.get("stream")),
     "node_time": lambda w: w.get("graph_profile").rows[0],

@@ -155,6 +155,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
     def remove(self, node: Node) -> None:
         """Remove a node and its edges. What depended on it no longer waits for what came before.
 
+        A second call does nothing.
+
         Parameters
         ----------
         node : Node
@@ -193,6 +195,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         ((<cudago.Node 'first': memset>, <cudago.Node 'last': host>),)
         """
         number = _number(node, "node")
+        if node.graph is self and node.is_removed and not self.is_closed:
+            return
         self._remove(number)
         if uses := uses_of(self):
             ids = (u.node for them in uses.values() for u in them)

@@ -10,12 +10,13 @@ from .. import _core
 from .._native import final
 from ..errors import ClosedError
 from .builder import Builder
+from .neighbors import Neighbors, neighbors, replace
 from .params import params_of
 from .retained import Retained, retained_of
 from .update import update_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import SupportsIndex
 
     import numpy as np
@@ -39,7 +40,8 @@ class Node(Builder, _core.Node):
     """One operation of a graph. Its methods add operations that depend on it.
 
     Created by the methods of `Graph` and of other nodes. Once it has been removed (`Graph.remove`),
-    using it raises `ClosedError`.
+    using it raises `ClosedError`. Whoever looks a node up gets the same object, as long as somebody
+    has it.
     """
 
     __slots__ = ()
@@ -77,14 +79,43 @@ class Node(Builder, _core.Node):
         return self.graph._made_at(self._id)
 
     @property
-    def dependencies(self) -> tuple[Node, ...]:
-        """The nodes that this node waits for."""
-        return tuple([self.graph._node(id) for (id,) in self.graph._dependencies(self._id)])
+    def dependencies(self) -> Neighbors:
+        """The nodes that this node waits for: a set, which adds and removes edges."""
+        graph = self.graph
+        graph._check(self._id)
+        return neighbors(
+            lambda: tuple([graph._node(id) for (id,) in graph._dependencies(self._id)]),
+            lambda start: graph.add_edge(start, self),
+            lambda start: graph.remove_edge(start, self),
+        )
+
+    @dependencies.setter
+    def dependencies(self, nodes: Iterable[Node]) -> None:
+        replace(self.dependencies, nodes)
 
     @property
-    def dependents(self) -> tuple[Node, ...]:
-        """The nodes that wait for this one."""
-        return tuple([self.graph._node(id) for (id,) in self.graph._dependents(self._id)])
+    def dependents(self) -> Neighbors:
+        """The nodes that wait for this one: a set, which adds and removes edges."""
+        graph = self.graph
+        graph._check(self._id)
+        return neighbors(
+            lambda: tuple([graph._node(id) for (id,) in graph._dependents(self._id)]),
+            lambda end: graph.add_edge(self, end),
+            lambda end: graph.remove_edge(self, end),
+        )
+
+    @dependents.setter
+    def dependents(self, nodes: Iterable[Node]) -> None:
+        replace(self.dependents, nodes)
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the node was removed from its graph, or that was closed."""
+        try:
+            self.graph._check(self._id)
+        except ClosedError:
+            return True
+        return False
 
     @property
     def buffer(self) -> Buffer:
