@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._graph.exec import GraphExec
 from ._graph.graph import Graph
-from ._graph.watch import forget, is_watching, watcher
+from ._graph.watch import Watcher, is_watching
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline
@@ -240,12 +240,7 @@ class watch_pointers(_core.Block):
     __slots__ = ()
 
     def __init__(self, on: bool = True) -> None:
-        self._change(_core._set_watcher, watcher(bool(on)))
-        self._left()
-
-    def _left(self) -> None:
-        if not is_watching():
-            forget()
+        self._change(_core._set_watcher, Watcher if on else None)
 
     def __repr__(self) -> str:
         return f"<cudago.debug.watch_pointers: {'on' if is_watching() else 'off'}>"
