@@ -24,6 +24,7 @@ from ._graph.watch import Watcher, is_watching
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline
+from ._native import or_closed
 from ._ordinal import devices_in_use
 from ._stream.event import Event
 from ._stream.stream import Stream
@@ -193,6 +194,7 @@ class record_origins(_core.Switch):
     def _row(on: bool = True) -> tuple[Any, ...]:
         return _core._record_sites, bool(on)
 
+    @or_closed
     def __repr__(self) -> str:
         return f"<cudago.debug.record_origins: {'on' if _core._record_sites(None) else 'off'}>"
 
