@@ -77,6 +77,7 @@ typedef struct {
     PyObject *todo, *undo; /* rows, or NULL; an undo that was not given is todo with what that returned as its last argument */
     PyObject *result; /* of __enter__; NULL: the object itself */
     int is_given, is_on;
+    int is_switched; /* changed by its construction, and no with block has begun */
 } BlockObject;
 
 static void set(PyObject **to, PyObject *given) {
@@ -113,13 +114,6 @@ static int change(BlockObject *self, PyObject *todo) {
     return failed;
 }
 
-/* _change(function, *args): at once; for what is a switch too, and undone only where it is the object of a with block */
-static PyObject *block_change(BlockObject *self, PyObject *row) {
-    if (change(self, row)) return NULL;
-    set(&self->result, Py_None);
-    Py_RETURN_NONE;
-}
-
 static void change_back(BlockObject *self) {
     if (!self->is_on) return;
     self->is_on = 0;
@@ -133,7 +127,7 @@ static PyObject *block_enter(BlockObject *self, PyObject *unused) {
     if (self->is_on || !(self->todo || self->undo))
         return PyErr_Format(PyExc_RuntimeError, "%R is in use: make another one for another with block", self), NULL;
     if (self->todo && change(self, self->todo)) return NULL;
-    self->is_on = 1;
+    self->is_on = 1, self->is_switched = 0;
     PyObject *r = PyObject_CallMethod((PyObject *)self, "_entered", NULL);
     if (!r) return change_back(self), NULL;
     Py_DECREF(r);
@@ -161,6 +155,7 @@ static PyObject *block_exit(BlockObject *self, PyObject *args) {
     if (PyTuple_Size(args) != 3) return PyErr_SetString(PyExc_TypeError, "__exit__(type, value, traceback)"), NULL;
     if (!self->is_on) Py_RETURN_FALSE;
     PyObject *again = PyTuple_GetItem(args, 1); /* what the block raised, or None */
+    if (cudago_is_over()) return change_back(self), PyErr_Clear(), NEW_REF(Py_False); /* nothing is left that could be told */
     PyObject *r = PyObject_CallMethod((PyObject *)self, "_leaving", "O", again);
     Py_XDECREF(r);
     change_back(self);
@@ -185,6 +180,7 @@ static int block_traverse(BlockObject *self, visitproc visit, void *arg) {
 }
 
 static int block_clear(BlockObject *self) {
+    self->is_on |= self->is_switched && PyErr_Occurred() != NULL;
     raised kept = fetch();
     change_back(self); /* a block that is left without __exit__, as when a generator is never resumed */
     if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
@@ -204,7 +200,6 @@ static void block_dealloc(BlockObject *self) {
 
 static PyMethodDef methods[] = {
     {"_plan", METHOD(block_plan), METH_FASTCALL, NULL},
-    {"_change", METHOD(block_change), METH_VARARGS, NULL},
     {"_entered", METHOD(block_nothing), METH_NOARGS, NULL},
     {"_leaving", METHOD(block_nothing), METH_O, NULL},
     {"_left", METHOD(block_nothing), METH_NOARGS, NULL},
@@ -230,7 +225,30 @@ static PyType_Spec spec = {
     slots,
 };
 
+/* --- a switch that is also such a block ------------------------------------------------------------------------------------ */
+
+/* Switch(*args): changes what the row says that _row(*args) returns; for good, unless it is the object of a with block. Ctrl-C
+ * that comes before that block has begun drops the object while it is raised: this then undoes the change. So no Python code
+ * may run in between, whose frame would keep the object in the traceback. */
+static int switch_init(BlockObject *self, PyObject *args, PyObject *names) {
+    if (self->undo) return PyErr_Format(PyExc_RuntimeError, "%R is switched: make another one", self), -1;
+    PyObject *function = PyObject_GetAttrString((PyObject *)self, "_row");
+    PyObject *row = function ? PyObject_Call(function, args, names) : NULL;
+    int failed = !row || change(self, row);
+    Py_XDECREF(function);
+    Py_XDECREF(row);
+    if (failed) return -1;
+    self->is_switched = 1;
+    set(&self->result, Py_None);
+    return 0;
+}
+
+static PyType_Slot switch_slots[] = {{Py_tp_init, switch_init}, {0, NULL}};
+static PyType_Spec switch_spec = {"cudago._core.Switch", sizeof(BlockObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, switch_slots};
+
 int cudago_block_type_init(PyObject *module) {
-    PyObject *type = PyType_FromSpec(&spec);
-    return type ? PyModule_AddObject(module, "Block", type) : -1;
+    PyObject *block = PyType_FromSpec(&spec);
+    PyObject *type = block ? PyType_FromSpecWithBases(&switch_spec, block) : NULL;
+    if (!type || PyModule_AddObject(module, "Block", block)) return -1;
+    return PyModule_AddObject(module, "Switch", type);
 }

@@ -51,11 +51,11 @@ PyObject *cudago_open_driver(PyObject *module, PyObject *unused) {
     if (cudago_open()) return NULL;
     Py_RETURN_NONE;
 }
-/* _is_open() */
+/* _is_open(): whether a driver can be asked; not at exit */
 PyObject *cudago_is_open(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
-    return PyBool_FromLong(opened);
+    return PyBool_FromLong(opened && !cudago_is_over());
 }
 
 /* For Go: a file with exported functions cannot define C functions. */

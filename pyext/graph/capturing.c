@@ -84,7 +84,7 @@ static PyObject *capture_exit(CaptureObject *self, PyObject *const *args, Py_ssi
     PyObject *graph = NEW_REF(self->graph), *r = NULL;
     int failed = end(self, raised ? Py_True : Py_False);
     if (failed && raised) r = note_on(args[1]);
-    else if (!failed && !raised && self->captured) r = PyObject_CallFunctionObjArgs(self->captured, graph, NULL);
+    else if (!failed && !raised && self->captured && !cudago_is_over()) r = PyObject_CallFunctionObjArgs(self->captured, graph, NULL);
     else if (!failed) r = NEW_REF(Py_None);
     Py_DECREF(graph);
     if (!r) return NULL;

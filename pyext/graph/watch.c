@@ -8,19 +8,19 @@
  * CUDAGO_WATCH, whichever way Python came there. */
 
 PyObject *cudago_watcher; /* an object with a method for each event; NULL: nobody watches. Guarded by the GIL */
+static PyObject *maker;    /* who made it */
 
 int cudago_watch_call(const char *event, const char *format, ...) {
+    PyObject *watcher = NEW_REF(cudago_watcher), *r = NULL; /* what follows may run Python, which may end the watch */
     va_list values;
     va_start(values, format);
     PyObject *args = Py_VaBuildValue(format, values);
     va_end(values);
-    if (!args) return -1;
-    PyObject *watcher = NEW_REF(cudago_watcher), *r = NULL; /* the call may end the watch */
-    PyObject *method = PyObject_GetAttrString(watcher, event);
+    PyObject *method = args ? PyObject_GetAttrString(watcher, event) : NULL;
     if (method) r = PyObject_CallObject(method, args);
     Py_XDECREF(method);
     Py_DECREF(watcher);
-    Py_DECREF(args);
+    Py_XDECREF(args);
     Py_XDECREF(r);
     return r ? 0 : -1;
 }
@@ -32,11 +32,17 @@ PyObject *cudago_get_watcher(PyObject *module, PyObject *unused) {
     return NEW_REF(cudago_watcher ? cudago_watcher : Py_None);
 }
 
-/* _set_watcher(watcher or None): returns the one from before. */
-PyObject *cudago_set_watcher(PyObject *module, PyObject *watcher) {
+/* _set_watcher(maker or None): returns the one from before. What a watcher knows is true only while it is told of everything: so
+ * each watch has a new one, and calls that are under way at the end keep theirs. */
+PyObject *cudago_set_watcher(PyObject *module, PyObject *make) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    PyObject *before = cudago_watcher;
-    cudago_watcher = watcher == Py_None ? NULL : NEW_REF(watcher);
+    PyObject *made = make == Py_None ? NULL : PyObject_CallObject(make, NULL);
+    if (!made && make != Py_None) return NULL;
+    PyObject *before = maker, *watcher = cudago_watcher;
+    if (made && watcher && make == maker) watcher = made; /* the watch goes on */
+    else cudago_watcher = made;
+    maker = made ? NEW_REF(make) : NULL;
+    Py_XDECREF(watcher);
     return before ? before : NEW_REF(Py_None);
 }

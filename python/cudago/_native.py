@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from . import _core
+from .errors import ClosedError
 
 _T = TypeVar("_T")
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import final as final
 else:
 
@@ -51,6 +56,24 @@ def unnamed(cls: type[_T]) -> type[_T]:
         if isinstance(function, FunctionType):
             function.__qualname__ = function.__name__
     return cls
+
+
+def or_closed(show: Callable[[_T], str]) -> Callable[[_T], str]:
+    """Let a ``__repr__`` say that its object is closed where it asks while the interpreter ends.
+
+    And where it imports what was not loaded, which Python refuses then.
+    """
+
+    @wraps(show)
+    def shown(self: _T) -> str:
+        try:
+            return show(self)
+        except (ClosedError, ImportError):
+            if _core._is_open():
+                raise
+            return f"<cudago.{type(self).__name__}: closed>"
+
+    return shown
 
 
 def number_text(number: object) -> str:

@@ -11,18 +11,20 @@ Without it this module says what, but not where.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
 from ._graph.exec import GraphExec
 from ._graph.graph import Graph
-from ._graph.watch import forget, is_watching, watcher
+from ._graph.watch import Watcher, is_watching
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline
+from ._native import or_closed
 from ._ordinal import devices_in_use
 from ._stream.event import Event
 from ._stream.stream import Stream
@@ -43,6 +45,7 @@ __all__ = [
     "watch_pointers",
 ]
 
+_T = TypeVar("_T")
 _CLOSABLE = (Buffer, Event, Graph, GraphExec, MemoryResource, Stream, Tensor)
 _WARNED = (Event, Graph, GraphExec, Stream)  # and buffers; views such as tensors need no close()
 
@@ -144,7 +147,16 @@ def resource_warnings(on: bool = True) -> None:
             del kind.__del__
 
 
-class record_origins(_core.Block):
+def _switch(cls: type[_T]) -> type[_T]:
+    """Give a class the signature of its `_row`: its constructor is native, see ``block.c``."""
+    switch: Any = cls
+    switch.__signature__ = inspect.signature(switch._row).replace(return_annotation=None)
+    switch._row.__qualname__ = cls.__name__  # in errors
+    return cls
+
+
+@_switch
+class record_origins(_core.Switch):
     """Say whether nodes of graphs note the line that makes them, for `Node.made_at`.
 
     Called, it is a switch; in a ``with`` statement, it is undone at the end of the block. The
@@ -174,14 +186,21 @@ class record_origins(_core.Block):
 
     __slots__ = ()
 
-    def __init__(self, on: bool = True) -> None:
-        self._change(_core._record_sites, bool(on))
+    if TYPE_CHECKING:
 
+        def __init__(self, on: bool = True) -> None: ...
+
+    @staticmethod
+    def _row(on: bool = True) -> tuple[Any, ...]:
+        return _core._record_sites, bool(on)
+
+    @or_closed
     def __repr__(self) -> str:
         return f"<cudago.debug.record_origins: {'on' if _core._record_sites(None) else 'off'}>"
 
 
-class watch_pointers(_core.Block):
+@_switch
+class watch_pointers(_core.Switch):
     """Refuse launches of graphs whose kernels have addresses, as ints, of memory that was freed.
 
     Called, it is a switch; in a ``with`` statement, it is undone at the end of the block. The
@@ -239,13 +258,13 @@ class watch_pointers(_core.Block):
 
     __slots__ = ()
 
-    def __init__(self, on: bool = True) -> None:
-        self._change(_core._set_watcher, watcher(bool(on)))
-        self._left()
+    if TYPE_CHECKING:
 
-    def _left(self) -> None:
-        if not is_watching():
-            forget()
+        def __init__(self, on: bool = True) -> None: ...
+
+    @staticmethod
+    def _row(on: bool = True) -> tuple[Any, ...]:
+        return _core._set_watcher, Watcher if on else None
 
     def __repr__(self) -> str:
         return f"<cudago.debug.watch_pointers: {'on' if is_watching() else 'off'}>"

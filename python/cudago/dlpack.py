@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 from . import _core
+from ._native import or_closed
 from ._tensor.dlpack import _WAYS, ExchangeStats, exchange_stats
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class Trace:
         if hasattr(self, "_after"):
             self.stop()
 
+    @or_closed
     def __repr__(self) -> str:
         state = "on" if self.is_on else "stopped"
         return f"<Trace of exchanges: {state}, {len(self.live)} live>"

@@ -99,6 +99,8 @@ def no_leaks() -> Generator[None, None, None]:
     before = live_objects() if _core._is_open() else {}
     yield
     settle()
+    if before and not _core._is_open():
+        return  # the interpreter is ending
     after = live_objects() if _core._is_open() else {}
     changed = [
         f"{kind}: {before.get(kind, 0)} before, {after.get(kind, 0)} after"

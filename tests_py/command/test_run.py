@@ -129,6 +129,9 @@ def package(script):
     ("line", "file", "given"),
     [
         ("--driver sim -m pack.tool a --b", "tool.py", ["a", "--b"]),
+        ("--driver sim -mpack.tool a --b", "tool.py", ["a", "--b"]),
+        ("--driver sim -mpack --check -m x -my", "__main__.py", ["-m", "x", "-my"]),
+        ("--last-calls --driver sim -mpack -- -mx", "__main__.py", ["-mx"]),
         ("-m pack --driver sim -m x", "__main__.py", ["-m", "x"]),
         ("--check -m pack.tool --driver sim -- --check", "tool.py", ["--check"]),
         ("--driver sim --last-calls -m pack.tool -- -m x", "tool.py", ["-m", "x"]),

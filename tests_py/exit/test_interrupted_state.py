@@ -210,17 +210,39 @@ interrupted(call, check, 200)
 """)
 
 
-def test_switches(stays):
-    """A block may have ended, or not begun: then it was a switch."""
-    stays("""
+@pytest.mark.parametrize("make", ["watch_pointers()", "record_origins(False)"])
+def test_switches(stays, make):
+    """Also before the block has begun, when the change is made already."""
+    stays(f"""
 def switched():
-    with cu.debug.record_origins(False), cu.debug.watch_pointers():
-        pass
+    for _ in range(20):
+        with cu.debug.{make}:
+            pass
 
 def check():
-    cu.debug.record_origins()
-    cu.debug.watch_pointers(False)
-    assert not cu._graph.watch.is_watching()
+    assert repr(cu.debug.watch_pointers.__new__(cu.debug.watch_pointers)).endswith("off>")
+    assert repr(cu.debug.record_origins.__new__(cu.debug.record_origins)).endswith("on>")
 
-interrupted(switched, check)
+interrupted(switched, check, times=600)
+""")
+
+
+def test_switches_that_are_called(stays):
+    stays("""
+def call():
+    cu.debug.watch_pointers()
+    kept = cu.debug.record_origins(False)
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        del kept
+
+call()
+assert cu._core._watcher() is not None
+assert not cu._core._record_sites(None)
+for wrong in lambda: cu.debug.record_origins(1, 2), lambda: cu.debug.watch_pointers(of=1):
+    try:
+        wrong()
+    except TypeError as e:
+        assert str(e).startswith(("record_origins() takes", "watch_pointers() got")), e
 """)

@@ -594,7 +594,8 @@ def test_closed(step):
 
 def test_watched(step):
     seen = []
-    _core._set_watcher(SimpleNamespace(updated_node=lambda step, number: seen.append(number)))
+    watcher = SimpleNamespace(updated_node=lambda step, number: seen.append(number))
+    _core._set_watcher(lambda: watcher)
     try:
         step.nodes[0].update({1: 4})
         step.bind(value=5)

@@ -7,8 +7,11 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import resource
 import stat
+import subprocess
+import sys
 import zipfile
 from contextlib import contextmanager
 
@@ -96,6 +99,59 @@ def test_what_the_path_names(tmp_path, device, stream, code):  # noqa: F811
         for name in ("real", "link", "n" * 255):
             (tmp_path / name).unlink()
         assert not names(tmp_path)
+
+
+def test_links_that_lead_nowhere_stay(tmp_path, device, stream, code):  # noqa: F811
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "folder").symlink_to("missing/")
+    (tmp_path / "new").symlink_to("file")
+    before = sorted(names(tmp_path))
+    for write in writers(device, stream, code):
+        for name in ("loop", "a"):
+            with pytest.raises(OSError, match=rf"{name}'$") as e:
+                write(tmp_path / name)
+            assert e.value.errno == errno.ELOOP
+        for name in ("missing/", "folder", ".", "..", ""):
+            with pytest.raises((IsADirectoryError, FileNotFoundError)):
+                write(f"{tmp_path}/{name}" if name else name)
+        assert sorted(names(tmp_path)) == before
+        write(tmp_path / "new")
+        assert (tmp_path / "file").stat().st_size > 3
+        (tmp_path / "file").unlink()
+        assert sorted(names(tmp_path)) == before
+
+
+OWN_OUTPUT = """
+import os, sys
+import cudago as cu
+code = cu.Program('extern "C" __global__ void f(int* x) { *x = 1; }').compile()
+os.symlink("/dev/stdout", sys.argv[1])
+print("before", flush=True)
+own = "/proc/self/fd/1", "/proc/thread-self/fd/1", f"/proc/{os.getpid()}/fd/1"
+for path in "/dev/stdout", *own, sys.argv[1]:
+    code.save(path)
+    print(f"after {path}", len(code.code), flush=True)
+os.close(1)
+try:
+    code.save("/dev/stdout")
+except OSError as e:
+    print(e, file=sys.stderr)
+"""
+
+
+def test_the_output_of_the_program_is_not_replaced(tmp_path, script):
+    """What it has written stays, and what it writes later comes after it."""
+    path, link = tmp_path / "out", tmp_path / "link"
+    with path.open("wb") as out:
+        command = [sys.executable, "-c", OWN_OUTPUT, str(link)]
+        ended = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
+    first, *parts = re.split(rb"after .* (\d+)\n", path.read_bytes())
+    assert first.startswith(b"before\n")
+    assert [len(first) - len("before\n"), *map(len, parts[1::2])] == [int(parts[0])] * 5 + [0]
+    assert link.is_symlink()
+    assert ended.stderr == "[Errno 9] Bad file descriptor: '/dev/stdout'\n"
 
 
 def members():

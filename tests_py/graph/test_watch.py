@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import weakref
+
 import pytest
 
 import cudago as cu
@@ -165,20 +169,25 @@ def test_nothing_is_known_when_nobody_watches(device, stream, kernels, a):
         with cu.Graph(device) as graph:
             graph.launch(CONFIG, kernels["add"], a.handle, 1, N)
             graph.instantiate().launch(stream)
-        assert not watch._in_graphs
-        assert not watch._in_executables
+        assert cu._core._watcher() is None
+    assert not noted()
     assert watch.is_watching()
     assert repr(cu.debug.watch_pointers()) == "<cudago.debug.watch_pointers: on>"
 
 
+def noted() -> dict:
+    """Return what the watch knows of nodes, by the graph that all others are inside of."""
+    return dict(cu._core._watcher()._in_graphs)
+
+
 def test_graphs_that_are_gone_are_forgotten(device, kernels, a):
-    before = len(watch._in_graphs)
+    before = len(noted())
     for _ in range(3):
         with cu.Graph(device) as graph:
             graph.launch(CONFIG, kernels["add"], a.handle, 1, N)
-            assert len(watch._in_graphs) == before + 1
+            assert len(noted()) == before + 1
         del graph
-    assert len(watch._in_graphs) == before
+    assert len(noted()) == before
 
 
 def test_a_function_that_is_a_graph(device, stream, kernels, freed):
@@ -401,7 +410,7 @@ def test_a_watcher_that_is_stopped_leaves_all_as_it_is(device, stream, kernels, 
         graph.launch(CONFIG, kernels["add"], a.handle, 1, N, name="one")
         with graph.instantiate() as step:
             for event in ("launching", "instantiated", "copied", "captured", "added"):
-                monkeypatch.setattr(watch._Watcher, event, stop)
+                monkeypatch.setattr(watch.Watcher, event, stop)
             with pytest.raises(KeyboardInterrupt):
                 step.launch(stream)
             with pytest.raises(KeyboardInterrupt):
@@ -422,7 +431,7 @@ def test_a_watcher_that_is_stopped_leaves_all_as_it_is(device, stream, kernels, 
 def test_nothing_is_known_of_what_is_gone(device, stream, kernels):
     x = device.allocate(4 * N, stream=stream)
     cu.testing.settle()
-    before = set(watch._in_graphs)
+    before = len(noted())
     inner, graph = cu.Graph(device), cu.Graph(device)
     inner.launch(CONFIG, kernels["add"], x.handle, 1, N)
     deep = cu.Graph(device)
@@ -432,10 +441,84 @@ def test_nothing_is_known_of_what_is_gone(device, stream, kernels):
         maybe = graph.if_then(graph.condition(default=1))
         maybe.body.launch(CONFIG, kernels["add"], x.handle, 1, N)
         maybe.body.embed(inner)
-    assert len(watch._in_graphs) > len(before) + 5
+    assert sorted(map(len, noted().values()))[before:] == [1, 1, 6]
     del maybe
     cu.testing.settle()
-    assert len(watch._in_graphs) > len(before) + 5
+    assert sorted(map(len, noted().values()))[before:] == [1, 1, 6]
     del inner, deep, graph
     cu.testing.settle()
-    assert set(watch._in_graphs) == before
+    assert len(noted()) == before
+
+
+def test_nodes_that_were_removed_are_forgotten(device, kernels, a):
+    """Whether removed or with what they are in; of graphs that live on, and of watches that end."""
+    inner, graph = cu.Graph(device), cu.Graph(device)
+    inner.launch(CONFIG, kernels["add"], a.handle, 1, N)
+    kept = graph.launch(CONFIG, kernels["add"], a.handle, 1, N)
+    for _ in range(300):
+        graph.remove(graph.launch(CONFIG, kernels["add"], a.handle, 1, N))
+        graph.remove(graph.embed(inner))
+    assert len(noted()[graph]) < 100
+    assert kept._id in noted()[graph]
+    refs = len(weakref.getweakrefs(graph))
+    for _ in range(10):
+        cu.debug.watch_pointers(False)
+        cu.debug.watch_pointers()
+        graph.launch(CONFIG, kernels["add"], a.handle, 1, N)
+    assert len(weakref.getweakrefs(graph)) == refs
+
+
+def test_nodes_are_looked_for_while_a_part_is_captured(device, stream, kernels, a):
+    graph = cu.Graph(device)
+    body = graph.if_then(graph.condition(default=1)).body
+    with body.capture(stream):
+        cu.launch(stream, CONFIG, kernels["add"], a, 1, N)
+        for _ in range(200):
+            graph.launch(CONFIG, kernels["add"], a.handle, 1, N)
+    assert len(noted()[graph]) == 200
+
+
+def test_graphs_that_are_nested_deeper_than_calls(device, stream, kernels, freed):
+    memory, free = freed
+    graph = cu.Graph(device)
+    graph.launch(CONFIG, kernels["add"], memory.handle, 1, N, name="k")
+    for _ in range(sys.getrecursionlimit() + 50):
+        outer = cu.Graph(device)
+        outer.embed(graph, name="g", move=True)
+        graph = outer
+    with graph.clone() as copy, copy.instantiate() as step:
+        free()
+        with pytest.raises(cu.CheckError, match="g/g/k': kernel add"):
+            step.launch(stream)
+
+
+def test_a_watch_ends_while_others_build(device, stream, kernels, a):
+    """What they do happens, and raises nothing."""
+    over, wrong = threading.Event(), []
+
+    def builds() -> None:
+        try:
+            while not over.is_set():
+                with cu.Graph(device) as inner, cu.Graph(device) as graph:
+                    inner.launch(CONFIG, kernels["add"], a.handle, 1, N)
+                    graph.embed(inner)
+                    graph.embed(inner, move=True)
+                    graph.clone().instantiate().close()
+        except BaseException as e:
+            wrong.append(e)
+
+    threads = [threading.Thread(target=builds) for _ in range(2)]
+    every = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(3000):
+            cu.debug.watch_pointers(False)
+            cu.debug.watch_pointers()
+    finally:
+        sys.setswitchinterval(every)
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == []

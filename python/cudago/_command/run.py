@@ -94,6 +94,8 @@ def split_arguments(given: list[str]) -> tuple[list[str], list[str]]:
             theirs.append(argument)
         elif argument == "-m":
             module = [argument, *itertools.islice(rest, 1)]
+        elif argument.startswith("-m"):
+            module = ["-m", argument[2:]]
         else:  # an unknown option before the script is an error, left to argparse
             ours.append(argument)
     if module:

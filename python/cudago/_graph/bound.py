@@ -10,7 +10,7 @@ from .. import _core
 from .._kernel.kernel import Kernel
 from .._kernel.launch import LaunchConfig, launch
 from .._memory.buffer import Buffer, Pointer
-from .._native import into_native
+from .._native import into_native, or_closed
 from .._ordinal import device_at
 from .._tensor.tensor import Tensor
 from .graph import Graph
@@ -111,6 +111,7 @@ class BoundLaunch(_core.BoundLaunch):
     def __exit__(self, *args: object) -> None:
         self.close()
 
+    @or_closed
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.BoundLaunch: closed>"

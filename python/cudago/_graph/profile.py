@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._card import card, picture
+from .._native import or_closed
 from .._stream.stream import stream_of
 from .._whole_file import write_whole
 from ..errors import UnsupportedError
@@ -141,10 +142,12 @@ class GraphProfile:
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1)
         write_whole(path, [text.encode()])
 
+    @or_closed
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     def _lines(self) -> Iterable[str]:
         """Yield the table, with bars."""

@@ -6,14 +6,14 @@ The driver numbers allocations, and uses no number twice. So an address whose nu
 since the graph was built is that of freed memory, even if other memory has it now.
 
 The native code asks who watches (``watch.c``), so that no way to add, copy, change or launch passes
-this by. While nobody watches, nothing here runs.
+this by. While nobody watches, nothing here runs, and nothing is known: each watch begins anew.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary, finalize
+from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._cold import read
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 _ADDRESS_BYTES = 8
+_HOLDERS = ("child graph", "conditional")  # kinds of nodes with graphs inside
 
 
 class _Address(NamedTuple):
@@ -46,17 +47,19 @@ class _Kernel(NamedTuple):
     addresses: tuple[_Address, ...]
 
 
-# By the upper half of a node's number, which is that of its graph, and then by the number.
-_in_graphs: dict[int, dict[int, tuple[_Address, ...]]] = {}
-_in_executables: WeakKeyDictionary[GraphExec, list[_Kernel]] = WeakKeyDictionary()
-_moving: WeakKeyDictionary[Graph, list[tuple[_Address, ...]]] = WeakKeyDictionary()
+class _Noted(dict[int, tuple[_Address, ...]]):
+    """The addresses of the nodes of a graph and of all graphs in it, by the nodes' numbers."""
 
+    most = 64  # before it is looked for nodes that are gone
 
-def watcher(on: bool) -> object:
-    """Return who is told of what graphs do, if addresses are to be watched."""
-    if on and not is_watching():
-        forget()  # what Ctrl-C has left of an earlier watch
-    return _Watcher if on else None
+    def drop_gone(self, graph: Graph) -> None:
+        """Forget nodes that were removed; what others add meanwhile stays."""
+        before = set(self)
+        self.most = 2 * len(before)
+        with suppress(ValueError, ClosedError):  # a part is being captured, or all is gone
+            for number in before.difference(number for _, number, _, _ in _kernels(graph)):
+                self.pop(number, None)
+            self.most = 64 + 2 * len(self)
 
 
 def is_watching() -> bool:
@@ -64,14 +67,7 @@ def is_watching() -> bool:
     return _core._watcher() is not None
 
 
-def forget() -> None:
-    """Forget what is known; it is not true any more once nobody watches."""
-    _in_graphs.clear()
-    _in_executables.clear()
-    _moving.clear()
-
-
-# --- what is known --------------------------------------------------------------------------------
+# --- what graphs have -----------------------------------------------------------------------------
 
 
 def _addresses(
@@ -91,48 +87,30 @@ def _addresses(
     return tuple(found)
 
 
-def _known(number: int) -> tuple[_Address, ...]:
-    return _in_graphs.get(number >> 32, {}).get(number, ())
+def _level(graph: Graph, path: str, inside: bool) -> tuple[Any, ...]:
+    return graph, path, inside, iter(graph._nodes())
 
 
-def _note(graph: Graph, number: int) -> None:
-    """Remember the addresses of a node that has been added or updated."""
-    record = graph._record(number)
-    if record is None:
-        return
-    kernel, _, *args = record
-    of = number >> 32
-    if of not in _in_graphs:
-        _in_graphs[of] = {}
-        # Graphs inside outlive this object of theirs.
-        finalize(graph._outermost, _in_graphs.pop, of, None).atexit = False
-    _in_graphs[of][number] = _addresses(graph._ordinal, kernel, tuple(args), ())
-
-
-def _kernels(graph: Graph, path: str, inside: bool) -> Iterator[tuple[str, int, Graph, bool]]:
-    """Yield the kernel nodes of a graph, and of the graphs in it."""
-    for number, bodies, name, kind in graph._nodes():
-        if kind == "kernel":
-            yield path + name, number, graph, inside
-        elif kind in ("child graph", "conditional"):
-            count = bodies or 1
-            for i in range(count):
-                inner = f"{path}{name}/" if count == 1 else f"{path}{name}[{i}]/"
+def _kernels(graph: Graph) -> Iterator[tuple[str, int, Graph, bool]]:
+    """Yield the kernel nodes of a graph, and of the graphs in it: which may be very deep."""
+    levels = [_level(graph, "", False)]
+    while levels:
+        of, path, inside, nodes = levels[-1]
+        for number, count, name, kind in nodes:
+            if kind == "kernel":
+                yield path + name, number, of, inside
+            elif kind in _HOLDERS:
+                inner = _inner(of, number, path + name, count or 1)
                 embedded = inside or kind == "child graph"
-                yield from _kernels(graph._body(number, i), inner, embedded)
+                levels += [_level(body, to, embedded) for body, to in reversed(inner)]
+                break
+        else:
+            levels.pop()
 
 
-def _of_graph(graph: Graph) -> list[_Kernel]:
-    """Return what an executable of a graph runs."""
-    found: list[_Kernel] = []
-    for path, number, of, inside in _kernels(graph, "", False):
-        record = of._record(number)
-        if record is None:
-            continue
-        kernel, _, *args = record
-        addresses = _addresses(of._ordinal, kernel, tuple(args), _known(number))
-        found.append(_Kernel(0 if inside else number, path, kernel, addresses))
-    return found
+def _inner(graph: Graph, number: int, path: str, count: int) -> list[tuple[Graph, str]]:
+    names = [f"{path}/"] if count == 1 else [f"{path}[{i}]/" for i in range(count)]
+    return [(graph._body(number, i), name) for i, name in enumerate(names)]
 
 
 def _of_executable(step: GraphExec) -> list[_Kernel]:
@@ -147,97 +125,122 @@ def _of_executable(step: GraphExec) -> list[_Kernel]:
     return found
 
 
-def _copy(graph: Graph, to: Graph) -> None:
-    """Let the kernels of a copy have the addresses of the original."""
-    pairs = zip(_kernels(graph, "", False), _kernels(to, "", False), strict=False)
-    for (_, number, _, _), (_, copy, of, _) in pairs:
-        _note(of, copy)
-        if known := _known(number):
-            _in_graphs[copy >> 32][copy] = known
-
-
 # --- what the native code tells -------------------------------------------------------------------
 
 
-class _Watcher:
-    """Its methods are called by the native code, each by the name of what happens.
+class Watcher:
+    """What one watch knows. Its public methods are called by the native code, by what happens.
 
     All but the last two come after the fact. Another thread may have closed the graph by then:
-    nothing is left to watch.
+    nothing is left to watch. Or it has ended the watch, and what this knows is of no use any more.
     """
 
-    @staticmethod
-    def added(graph: Graph, number: int) -> None:
+    def __init__(self) -> None:
+        # By the graph that others are inside of: those have other objects each time.
+        self._in_graphs: WeakKeyDictionary[Graph, _Noted] = WeakKeyDictionary()
+        self._in_executables: WeakKeyDictionary[GraphExec, list[_Kernel]] = WeakKeyDictionary()
+        self._moving: WeakKeyDictionary[Graph, list[tuple[_Address, ...]]] = WeakKeyDictionary()
+
+    def _known(self, graph: Graph, number: int) -> tuple[_Address, ...]:
+        noted = self._in_graphs.get(graph._outermost)
+        return noted.get(number, ()) if noted else ()
+
+    def _note(self, graph: Graph, number: int, known: tuple[_Address, ...] = ()) -> None:
+        """Remember the addresses of a node that has been added or updated."""
+        record = graph._record(number)
+        if record is None:
+            return
+        kernel, _, *args = record
+        outermost = graph._outermost
+        noted = self._in_graphs.setdefault(outermost, _Noted())
+        found = known or _addresses(graph._ordinal, kernel, tuple(args), ())
+        if not found:
+            noted.pop(number, None)
+            return
+        noted[number] = found
+        if len(noted) > noted.most:
+            noted.drop_gone(outermost)
+
+    def _copy(self, graph: Graph, to: Graph) -> None:
+        """Let the kernels of a copy have the addresses of the original."""
+        for (_, number, of, _), (_, copy, into, _) in zip(
+            _kernels(graph), _kernels(to), strict=False
+        ):
+            self._note(into, copy, self._known(of, number))
+
+    def _runs(self, graph: Graph) -> list[_Kernel]:
+        """Return what an executable of a graph runs."""
+        found: list[_Kernel] = []
+        for path, number, of, inside in _kernels(graph):
+            record = of._record(number)
+            if record is None:
+                continue
+            kernel, _, *args = record
+            known = self._known(of, number)
+            addresses = _addresses(of._ordinal, kernel, tuple(args), known)
+            found.append(_Kernel(0 if inside else number, path, kernel, addresses))
+        return found
+
+    def added(self, graph: Graph, number: int) -> None:
         """Note a kernel that was added to a graph, or changed there."""
         with suppress(ClosedError):
-            _note(graph, number)
+            self._note(graph, number)
 
-    @staticmethod
-    def captured(graph: Graph) -> None:
+    def captured(self, graph: Graph) -> None:
         """Note the kernels of a graph whose capture has ended."""
         with suppress(ClosedError):
-            for _, number, of, _ in _kernels(graph, "", False):
-                _note(of, number)
+            for _, number, of, _ in _kernels(graph):
+                self._note(of, number)
 
-    @staticmethod
-    def copied(graph: Graph, to: Graph) -> None:
+    def copied(self, graph: Graph, to: Graph) -> None:
         """Note a clone."""
         with suppress(ClosedError):
-            _copy(graph, to)
+            self._copy(graph, to)
 
-    @staticmethod
-    def embedded(graph: Graph, number: int, other: Graph) -> None:
+    def embedded(self, graph: Graph, number: int, other: Graph) -> None:
         """Note the copy of a graph in a node of another."""
         with suppress(ClosedError):
-            _copy(other, graph._body(number, 0))
+            self._copy(other, graph._body(number, 0))
 
-    @staticmethod
-    def embedded_again(graph: Graph, number: int) -> None:
+    def embedded_again(self, graph: Graph, number: int) -> None:
         """Note the copy of what an executable embeds, in which nothing was wrong just now."""
         with suppress(ClosedError):
-            for _, kernel, of, _ in _kernels(graph._body(number, 0), "", False):
-                _note(of, kernel)
+            for _, kernel, of, _ in _kernels(graph._body(number, 0)):
+                self._note(of, kernel)
 
-    @staticmethod
-    def moving(other: Graph) -> None:
+    def moving(self, other: Graph) -> None:
         """Note what a graph has, which is closed once it is part of another."""
         with suppress(ClosedError):
-            _moving[other] = [_known(number) for _, number, _, _ in _kernels(other, "", False)]
+            self._moving[other] = [self._known(of, number) for _, number, of, _ in _kernels(other)]
 
-    @staticmethod
-    def moved(graph: Graph, number: int, other: Graph) -> None:
+    def moved(self, graph: Graph, number: int, other: Graph) -> None:
         """Note a graph that has become a node of another."""
         with suppress(ClosedError):
-            made = _kernels(graph._body(number, 0), "", False)
-            for known, (_, kernel, of, _) in zip(_moving.pop(other, ()), made, strict=False):
-                _note(of, kernel)
-                if known:
-                    _in_graphs[kernel >> 32][kernel] = known
+            made = _kernels(graph._body(number, 0))
+            for known, (_, kernel, of, _) in zip(self._moving.pop(other, ()), made, strict=False):
+                self._note(of, kernel, known)
 
-    @staticmethod
-    def instantiated(graph: Graph, made: GraphExec) -> None:
+    def instantiated(self, graph: Graph, made: GraphExec) -> None:
         """Note what an executable runs."""
         with suppress(ClosedError):
-            _in_executables[made] = _of_graph(graph)
+            self._in_executables[made] = self._runs(graph)
 
-    @staticmethod
-    def updated(step: GraphExec, graph: Graph) -> None:
+    def updated(self, step: GraphExec, graph: Graph) -> None:
         """Note what an executable runs since it was updated as a whole."""
         with suppress(ClosedError):
-            was, now = _in_executables.pop(step, None), _of_graph(graph)
+            was, now = self._in_executables.pop(step, None), self._runs(graph)
             if was is not None and len(was) == len(now):  # it keeps its own names and numbers
-                _in_executables[step] = [
+                self._in_executables[step] = [
                     old._replace(kernel=new.kernel, addresses=new.addresses)
                     for old, new in zip(was, now, strict=True)
                 ]
             else:
-                _in_executables[step] = _of_executable(step)
+                self._in_executables[step] = _of_executable(step)
 
-    @staticmethod
-    def updated_node(step: GraphExec, number: int) -> None:
+    def updated_node(self, step: GraphExec, number: int) -> None:
         """Note what a kernel of an executable was given."""
         with suppress(ClosedError):
-            record, known = step._record(number), _in_executables.get(step)
+            record, known = step._record(number), self._in_executables.get(step)
             if known is None or record is None:
                 return
             kernel, _, *given = record
@@ -246,41 +249,38 @@ class _Watcher:
                 if node.number == number:
                     known[i] = node._replace(kernel=kernel, addresses=addresses)
 
-    @staticmethod
-    def updated_child(step: GraphExec, number: int, graph: Graph) -> None:
+    def updated_child(self, step: GraphExec, number: int, graph: Graph) -> None:
         """Note what is inside a node of an executable since that was updated."""
         with suppress(ClosedError):
-            known = _in_executables.get(step)
+            known = self._in_executables.get(step)
             if known is None:
                 return
             (prefix,) = (f"{name}/" for node, name, _ in step._nodes() if node == number)
             places = [
                 i for i, it in enumerate(known) if not it.number and it.path.startswith(prefix)
             ]
-            now = _of_graph(graph)
+            now = self._runs(graph)
             if len(places) != len(now):  # another node has such a name
-                _in_executables[step] = _of_executable(step)
+                self._in_executables[step] = _of_executable(step)
                 return
             for i, new in zip(places, now, strict=True):
                 known[i] = known[i]._replace(kernel=new.kernel, addresses=new.addresses)
 
-    @staticmethod
-    def launching(step: GraphExec) -> None:
+    def launching(self, step: GraphExec) -> None:
         """Raise an error if an executable has an address in freed memory."""
         if step.is_closed:
             return
-        known = _in_executables.get(step)
+        known = self._in_executables.get(step)
         if known is None:
-            known = _in_executables[step] = _of_executable(step)
+            known = self._in_executables[step] = _of_executable(step)
         for node in known:
             text = _dangling(node, step._ordinal)
             if text and (not node.number or step._is_enabled(node.number)):
                 raise CheckError(text)
 
-    @staticmethod
-    def embedding(graph: Graph) -> None:
+    def embedding(self, graph: Graph) -> None:
         """Raise an error if a graph has such an address, before a capture gets a copy of it."""
-        for node in _of_graph(graph):
+        for node in self._runs(graph):
             if text := _dangling(node, graph._ordinal):
                 raise CheckError(text)
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._native import or_closed
+
 if TYPE_CHECKING:
     from .._memory.device import Device
     from .kernel import Kernel
@@ -108,5 +110,6 @@ class KernelAttributes:
     def __dir__(self) -> list[str]:
         return list(_ATTRIBUTES)
 
+    @or_closed
     def __repr__(self) -> str:
         return "KernelAttributes(" + ", ".join(f"{n}={getattr(self, n)}" for n in _ATTRIBUTES) + ")"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from .. import _core
+from .._native import or_closed
 from .named import arranged
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class TracedArray:
         self.size: int = math.prod(shape)
         self.nbytes: int = self.size * self._type[2] // 8
 
+    @or_closed
     def __repr__(self) -> str:
         return f"TracedArray({self.shape}, {self.dtype})"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from .._cold import read
 from .._gopy import api
+from .._native import or_closed
 from .pool import PoolStatistics
 
 __all__ = ["GraphMemory"]
@@ -76,6 +77,7 @@ class GraphMemory:
         """
         read(api.reset_graph_memory_high, self._ordinal)
 
+    @or_closed
     def __repr__(self) -> str:
         sizes = self.statistics
         return f"<GraphMemory of device {self._ordinal}: {sizes.used} of {sizes.reserved} bytes>"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import _core
 from ..errors import CUDAError
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class Fork:
 
     def __exit__(self, *args: object) -> None:
         """Join."""
+        if not _core._is_open():
+            return  # the interpreter is ending
         try:
             self.join()
         except CUDAError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import _core
 from .stream import stream_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class timer:
 
     def __exit__(self, *args: object) -> None:
         """Stop it. A ValueError while the stream is capturing."""
-        if args[0] is None:  # else a stream that has failed would hide why
+        # A stream that has failed would hide why. At exit there is nothing to time.
+        if args[0] is None and _core._is_open():
             self._end = self._record()
 
     @property
