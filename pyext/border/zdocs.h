@@ -1003,7 +1003,7 @@
     "      for a null pointer;\n" \
     "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
     "      scalar, which for a pointer is an address;\n" \
-    "    - for a struct: ``bytes`` or a NumPy structured scalar of its size;\n" \
+    "    - for a struct: ``bytes``, a NumPy structured scalar or a dataclass's instance, of its size;\n" \
     "    - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture;\n" \
     "      for a ``cudaSurfaceObject_t``: a Surface.\n" \
     "**kwargs\n" \

@@ -46,12 +46,19 @@ typedef struct {
     int left; /* it cannot be made here any more: another thread was here during the wait */
 } changing;
 
+/* A struct with memory uses more than one Operand: here there is one for each parameter. */
+static QUIET int has_inside(const cudago_change *c, const cudago_packing *p, PyObject *record) {
+    int inside = p->inside;
+    for (int i = 0; i < c->n; i++) inside |= Py_TYPE(PyTuple_GetItem(record, 2 + c->which[i])) == &PyTuple_Type;
+    return inside;
+}
+
 static QUIET void change_now(ExecObject *self, void *at, cudago_refusal *why) {
     changing *a = at;
     const cudago_packing *p = a->p;
     PyObject *record;
     cudago_owned *w = cudago_owned_changeable(self->x, a->change->node, &record);
-    if ((a->left = !w || w->k != p->k || cudago_owned_lost(w) || cudago_pack_lost(p))) return;
+    if ((a->left = !w || w->k != p->k || has_inside(a->change, p, record) || cudago_owned_lost(w) || cudago_pack_lost(p))) return;
     cudago_ref refs[CUDAGO_MAX_CHANGES];
     int n = cudago_packed_values(p) ? 0 : cudago_refs_of(p, refs);
     if ((a->left = cudago_uses_capture(refs, n))) {

@@ -170,7 +170,7 @@ static QUIET void **told(const cudago_kernel *k, void *const *params) {
 /* The CUresult. Takes over the refs. -1: out of memory. */
 QUIET int32_t cudago_owned_kernel(ExecObject *self, cudago_owned *w, const cudago_kernel *k, void **params, const cudago_ref *refs,
                                   int n, const ConfigObject *c, cudago_gone *gone) {
-    cudago_ref *kept = malloc((size_t)(k->n + 1) * sizeof *kept);
+    cudago_ref *kept = malloc((size_t)(n + k->n + 1) * sizeof *kept); /* a struct may have several */
     void **copy = told(k, params);
     if (!kept || !copy) return free(kept), free(copy), -1;
     memcpy(kept, refs, (size_t)n * sizeof *kept);

@@ -140,6 +140,7 @@ typedef struct {
     int32_t array;       /* the address is the handle of an array */
     int32_t allowed;     /* AllowHost was called */
     int32_t index;       /* the index of a kernel's argument */
+    int32_t at;          /* of a pointer in a struct: bytes from the struct's start; otherwise -1 */
     int32_t interface;   /* made from a __cuda_array_interface__ */
     int32_t at_rest;     /* of a library that says it works on the host only: no stream has work on it */
     uint8_t described;   /* it counts among the users of the descriptor that object is */
@@ -261,6 +262,7 @@ typedef struct { /* first what every call touches, then the lists, of which most
     int n_used, n_lent, n_theirs, n_far;
     int n_kept; /* how many references lent and native of other libraries are */
     int ran;    /* other code may have run since something was lent */
+    int inside; /* how many of keep are pointers in structs */
     OperandObject *few_own[CUDAGO_FEW_OWN];
     uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects, in order: their addresses are read last */
     void *params[CUDAGO_MAX_PARAMS];
@@ -304,8 +306,12 @@ int cudago_raise_parameter_closed(cudago_packing *p); /* the same */
 /* Writes an int or a float itself, as nearly all scalars are, if the parameter takes it. 0: it is none, or is refused;
  * nothing is raised. */
 QUIET int cudago_pack_number(const cudago_param *param, PyObject *arg, uint8_t *to);
-/* The bytes of a struct, to be released; its format has been checked. */
-int cudago_get_struct(PyObject *arg, Py_buffer *view, int index, PyObject *kernel);
+/* struct.c: a struct by value, and the memory that pointers in it are to. */
+int cudago_pack_struct(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
+/* What a record has of one with such memory: a tuple of its bytes and the Operands. A new reference, or NULL with an exception. */
+PyObject *cudago_struct_recorded(const cudago_packing *p, int index);
+/* Puts an Operand into keep, if a kernel may use its memory in p->index. -1 with an exception */
+int cudago_pack_keep(cudago_packing *p, OperandObject *o);
 int cudago_pack_operands(cudago_packing *p); /* own.c: makes own; runs Python. -1 with an exception */
 PyObject *cudago_pack_recorded(cudago_packing *p, int index); /* then: what the record has of an argument, a new reference */
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */

@@ -9,6 +9,8 @@
 /* Memory operations of a stream: it writes a value, or waits until memory has one. */
 
 int cudago_memop_value_of(PyObject *value, cudago_memop_value *out) {
+    if (cudago_is(value, CLS_POINTER)) /* an int by itself, it would keep no memory */
+        return PyErr_SetString(PyExc_TypeError, "value must be an int, got a Pointer: a number in memory keeps no other memory alive; int(p) is the bare address"), -1;
     PyObject *number = cudago_index(value, "value");
     if (!number) return -1;
     int overflow;

@@ -233,7 +233,7 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     OperandObject *o = cudago_alloc(CLS_OPERAND);
     if (!o) return NULL;
     o->object = NEW_REF(object);
-    o->device = -1;
+    o->device = o->at = -1;
     if (resolve(o, object, flags, what) || watch_storage(o) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || keep_address(o) || cudago_stall_wait()) {
         Py_DECREF(o);
         return cudago_raise_closed_named(what), NULL;
@@ -362,6 +362,10 @@ static PyObject *operand_nbytes(OperandObject *self, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(self->nbytes);
 }
+static PyObject *operand_at(OperandObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(self->at);
+}
 static PyObject *operand_address(OperandObject *self, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(self->address);
@@ -410,6 +414,7 @@ static PyGetSetDef getset[] = {
     {"whole", (getter)operand_whole, NULL, NULL, NULL},
     {"nbytes", (getter)operand_nbytes, NULL, NULL, NULL},
     {"address", (getter)operand_address, NULL, NULL, NULL},
+    {"at", (getter)operand_at, NULL, NULL, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(OperandObject), {0}};

@@ -49,11 +49,12 @@ static int make_own(packing *pk) {
     return 0;
 }
 
-/* A new reference to the Operand of an argument that is none of our own objects; NULL if it has none. */
+/* A new reference to the Operand of an argument that is none of our own objects, or to what is kept of a struct; NULL if there is
+ * none, or with an exception. */
 static PyObject *kept_at(packing *pk, int index) {
     for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++) {
         OperandObject *o = (OperandObject *)PyList_GetItem(pk->keep, i);
-        if (o->index == index) return NEW_REF(o);
+        if (o->index == index) return o->at < 0 ? NEW_REF(o) : cudago_struct_recorded(pk, index);
     }
     return NULL;
 }
@@ -80,7 +81,7 @@ static PyObject *converted(const cudago_param *p, const uint8_t *at) {
 
 static PyObject *recorded(packing *pk, int index) {
     PyObject *arg = pk->args[index], *operand = pk->keep ? kept_at(pk, index) : NULL;
-    if (operand) return operand;
+    if (operand || PyErr_Occurred()) return operand;
     if (cudago_is_condition(arg)) return PyObject_GetAttrString(arg, "handle"); /* which says that it is one */
     if (arg == Py_None || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyBytes_CheckExact(arg)) return NEW_REF(arg);
     return converted(&pk->k->params[index], pk->values + pk->k->params[index].offset);

@@ -9,20 +9,6 @@
 
 typedef cudago_packing packing;
 
-/* bytes, or a NumPy structured scalar or any other buffer of the right length. */
-static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    if (!PyObject_CheckBuffer(arg)) return cudago_wrong_argument(pk, p, arg);
-    Py_buffer view;
-    if (cudago_get_struct(arg, &view, pk->index, pk->kernel->name)) return -1;
-    Py_ssize_t n = view.len;
-    if (n == (Py_ssize_t)p->size) memcpy(to, view.buf, p->size);
-    PyBuffer_Release(&view);
-    if (n == (Py_ssize_t)p->size) return 0;
-    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is a struct of %u bytes, got %zd", pk->index, pk->kernel->name,
-                 p->size, n);
-    return -1;
-}
-
 static int keep(packing *pk, OperandObject *o) {
     o->index = pk->index;
     if (!pk->keep && !(pk->keep = PyList_New(0))) return -1;
@@ -89,8 +75,7 @@ static int note_theirs(packing *pk, OperandObject *o) {
     return 0;
 }
 
-static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
-    if (differs(p, o->element)) return cudago_wrong_element(pk, p, o->object, o->element);
+int cudago_pack_keep(packing *pk, OperandObject *o) {
     if (check_device(pk, o->cell, o->device)) return -1;
     if (o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
@@ -101,9 +86,14 @@ static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, ui
     }
     if (o->readonly && check_reads(pk, o->object)) return -1;
     if (note_theirs(pk, o)) return -1;
-    memcpy(to, &o->address, 8);
     if (o->pageable) cudago_operand_allow(o);
     return keep(pk, o);
+}
+
+static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
+    if (differs(p, o->element)) return cudago_wrong_element(pk, p, o->object, o->element);
+    memcpy(to, &o->address, 8);
+    return cudago_pack_keep(pk, o);
 }
 
 /* Everything else that has memory. */
@@ -162,19 +152,6 @@ static int kind_of(PyObject *arg, int maybe_memory) {
                                           : 0;
 }
 
-/* A struct: what has its bytes, or an instance of a dataclass, of which Python makes them. */
-static int pack_struct(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    int fields = PyObject_CheckBuffer(arg) || PyType_Check(arg) ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "__dataclass_fields__");
-    if (fields < 0) return -1;
-    if (!fields) return pack_bytes(pk, p, arg, to);
-    PyObject *structs = PyImport_ImportModule("cudago._kernel.structs");
-    PyObject *bytes = structs ? PyObject_CallMethod(structs, "_packed", "O", arg) : NULL;
-    Py_XDECREF(structs);
-    int r = bytes ? pack_bytes(pk, p, bytes, to) : -1;
-    Py_XDECREF(bytes);
-    return r;
-}
-
 static PyTypeObject *condition_class;
 
 /* _set_condition(cls): an argument of this class is a number that only kernels of its graph can use. */
@@ -204,7 +181,7 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR) &&
         !((DescriptorObject *)((OperandObject *)arg)->object)->texture)
         return pack_descriptor_again(pk, p, (OperandObject *)arg, to);
-    if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_struct(pk, p, arg, to);
+    if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return cudago_pack_struct(pk, p, arg, to);
     int pointer = cudago_takes_memory(p);
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND]) /* of a record: its object may be closed by now, its memory is not */
@@ -267,7 +244,7 @@ static void begin(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject 
     pk->record = NULL;
     pk->like = NULL;
     pk->condition = NULL;
-    pk->natives = pk->n_theirs = pk->n_far = pk->n_lent = pk->n_kept = pk->ran = 0;
+    pk->natives = pk->n_theirs = pk->n_far = pk->n_lent = pk->n_kept = pk->ran = pk->inside = 0;
 }
 
 /* The parameter pk->index. */
@@ -362,6 +339,10 @@ QUIET int cudago_pack_now(packing *pk) {
         pk->n_kept += memory.cell->kind == CUDAGO_CELL_FOREIGN;
     }
     pk->n_used = pk->natives;
+    for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++) {
+        const OperandObject *o = (OperandObject *)PyList_GetItem(pk->keep, i);
+        if (o->cell) pk->used[pk->n_used++] = o->cell;
+    }
     for (int i = 0; i < pk->n_lent; i++) {
         if (pk->lent[i].cell) pk->used[pk->n_used++] = pk->lent[i].cell;
         else pk->n_kept += 2;

@@ -4,7 +4,11 @@
 
 #include "kernel.h"
 
-/* The bytes of a struct are copied as they are, so they must mean on the device what they mean here. */
+/* A struct by value. Its bytes are copied as they are, so they must mean on the device what they mean here. An address in them
+ * says nothing of who owns the memory: so Python, which makes the bytes of a dataclass, tells what its fields were, and each is
+ * kept as an argument would be. */
+
+typedef cudago_packing packing;
 
 static int check_format(const char *format, int index, PyObject *kernel) {
     const char *name = NULL;
@@ -20,7 +24,8 @@ static int check_format(const char *format, int index, PyObject *kernel) {
     return -1;
 }
 
-int cudago_get_struct(PyObject *arg, Py_buffer *view, int index, PyObject *kernel) {
+/* The bytes, to be released; their format has been checked. */
+static int get_bytes(PyObject *arg, Py_buffer *view, int index, PyObject *kernel) {
     if (PyObject_GetBuffer(arg, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) {
         if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
         PyErr_Clear(); /* elements of a type without a format */
@@ -29,4 +34,152 @@ int cudago_get_struct(PyObject *arg, Py_buffer *view, int index, PyObject *kerne
     if (!check_format(view->format, index, kernel)) return 0;
     PyBuffer_Release(view);
     return -1;
+}
+
+/* bytes, or a NumPy structured scalar or any other buffer of the right length. */
+static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    if (!PyObject_CheckBuffer(arg)) return cudago_wrong_argument(pk, p, arg);
+    Py_buffer view;
+    if (get_bytes(arg, &view, pk->index, pk->kernel->name)) return -1;
+    Py_ssize_t n = view.len;
+    if (n == (Py_ssize_t)p->size) memcpy(to, view.buf, p->size);
+    PyBuffer_Release(&view);
+    if (n == (Py_ssize_t)p->size) return 0;
+    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is a struct of %u bytes, got %zd", pk->index, pk->kernel->name,
+                 p->size, n);
+    return -1;
+}
+
+/* --- pointers in it ------------------------------------------------------------------------------------------------- */
+
+/* Everything that has room for what arguments use has it for one thing of each parameter. */
+static int make_room(packing *pk) {
+    if (++pk->inside + pk->k->n <= CUDAGO_MAX_PARAMS) return 0;
+    PyErr_Format(PyExc_ValueError, "the structs that kernel %U was given have more than %d pointers to memory", pk->kernel->name,
+                 CUDAGO_MAX_PARAMS - pk->k->n);
+    return -1;
+}
+
+static int keep_inside(packing *pk, OperandObject *o) { return make_room(pk) ? -1 : cudago_pack_keep(pk, o); }
+
+/* Of a tensor with gaps: says which field has it, as cudago_wrong_layout says of arguments. */
+static int wrong_field(const char *what, PyObject *object) {
+    if (!cudago_is_tensor(object) || !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_Format(type, "%s: %S: pass a copy, x.contiguous(stream=s)", what, value ? value : Py_None);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
+
+/* A field: (bytes from the start, what was given, what messages call it). */
+static int pack_field(packing *pk, const cudago_param *p, PyObject *field, uint8_t *to) {
+    int at;
+    PyObject *object;
+    const char *what;
+    if (!PyArg_ParseTuple(field, "iOs", &at, &object, &what)) return -1;
+    if (at < 0 || (uint32_t)at + 8 > p->size) return PyErr_SetString(PyExc_ValueError, "a field is not in its struct"), -1;
+    OperandObject *o = cudago_operand(object, OPERAND_KERNEL, what);
+    if (!o) return wrong_field(what, object);
+    o->at = at;
+    memcpy(to + at, &o->address, 8);
+    int r = keep_inside(pk, o);
+    Py_DECREF(o);
+    return r;
+}
+
+/* What Python makes of a dataclass's instance: its bytes and its fields with memory. */
+static int pack_made(packing *pk, const cudago_param *p, PyObject *made, uint8_t *to) {
+    PyObject *bytes, *fields;
+    if (!PyTuple_Check(made) || !PyArg_ParseTuple(made, "SO!", &bytes, &PyTuple_Type, &fields)) return -1;
+    if (pack_bytes(pk, p, bytes, to)) return -1;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(fields); i++)
+        if (pack_field(pk, p, PyTuple_GetItem(fields, i), to)) return -1;
+    return 0;
+}
+
+static int pack_dataclass(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    PyObject *structs = PyImport_ImportModule("cudago._kernel.structs");
+    PyObject *made = structs ? PyObject_CallMethod(structs, "_packed", "O", arg) : NULL;
+    Py_XDECREF(structs);
+    int r = made ? pack_made(pk, p, made, to) : -1;
+    Py_XDECREF(made);
+    return r;
+}
+
+/* --- what a record has of it ------------------------------------------------------------------------------------------- */
+
+static QUIET OperandObject *inside_at(const packing *pk, Py_ssize_t i, int index) {
+    OperandObject *o = (OperandObject *)PyList_GetItem(pk->keep, i);
+    return o->index == index && o->at >= 0 ? o : NULL;
+}
+
+PyObject *cudago_struct_recorded(const packing *pk, int index) {
+    const cudago_param *p = &pk->k->params[index];
+    Py_ssize_t kept = PyList_Size(pk->keep), n = 0;
+    for (Py_ssize_t i = 0; i < kept; i++) n += inside_at(pk, i, index) != NULL;
+    PyObject *made = PyTuple_New(1 + n);
+    PyObject *bytes = made ? PyBytes_FromStringAndSize((const char *)pk->values + p->offset, (Py_ssize_t)p->size) : NULL;
+    if (!bytes) return Py_XDECREF(made), NULL;
+    PyTuple_SetItem(made, 0, bytes);
+    for (Py_ssize_t i = 0, to = 1; i < kept; i++)
+        if (inside_at(pk, i, index)) PyTuple_SetItem(made, to++, NEW_REF(inside_at(pk, i, index)));
+    return made;
+}
+
+/* Is it a tuple as above, whose bytes have the addresses of its Operands? */
+static int is_recorded(const cudago_param *p, PyObject *arg) {
+    Py_ssize_t n = PyTuple_Check(arg) ? PyTuple_Size(arg) : 0;
+    if (!n || !PyBytes_CheckExact(PyTuple_GetItem(arg, 0))) return 0;
+    char *bytes;
+    Py_ssize_t size;
+    PyBytes_AsStringAndSize(PyTuple_GetItem(arg, 0), &bytes, &size);
+    for (Py_ssize_t i = 1; i < n; i++) {
+        const OperandObject *o = (OperandObject *)PyTuple_GetItem(arg, i);
+        if (Py_TYPE((PyObject *)o) != cudago_cls[CLS_OPERAND] || o->at < 0 || o->at + 8 > size) return 0;
+        if (memcmp(bytes + o->at, &o->address, 8)) return 0;
+    }
+    return size == (Py_ssize_t)p->size;
+}
+
+/* Another Operand of the same memory, because an Operand tells of one parameter alone. Its object may be closed by now. */
+static OperandObject *copy_of(const OperandObject *o) {
+    OperandObject *made = cudago_alloc(CLS_OPERAND);
+    if (!made) return NULL;
+    made->object = NEW_REF(o->object);
+    if ((made->cell = o->cell)) cudago_cell_retain(o->cell);
+    if ((made->theirs = o->theirs)) cudago_cell_retain(o->theirs);
+    if ((made->storage = o->storage).data) cudago_operands_stored++;
+    made->weak_array = o->weak_array ? NEW_REF(o->weak_array) : NULL;
+    made->export = o->export ? NEW_REF(o->export) : NULL;
+    made->address = o->address, made->nbytes = o->nbytes;
+    made->host = o->host, made->pageable = o->pageable;
+    made->device = o->device, made->readonly = o->readonly, made->array = o->array;
+    made->index = o->index, made->at = o->at;
+    made->interface = o->interface, made->at_rest = o->at_rest;
+    made->element = o->element;
+    made->stream = o->stream;
+    if ((made->described = o->described)) ((DescriptorObject *)o->object)->users++;
+    if ((made->of = o->of)) o->of->taken++;
+    return made;
+}
+
+static int pack_recorded(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    if (pack_bytes(pk, p, PyTuple_GetItem(arg, 0), to)) return -1;
+    for (Py_ssize_t i = 1, failed = 0; i < PyTuple_Size(arg); i++) {
+        OperandObject *o = copy_of((OperandObject *)PyTuple_GetItem(arg, i));
+        failed = !o || keep_inside(pk, o);
+        Py_XDECREF(o);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+int cudago_pack_struct(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    if (is_recorded(p, arg)) return pack_recorded(pk, p, arg, to);
+    int fields = PyObject_CheckBuffer(arg) || PyType_Check(arg) ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "__dataclass_fields__");
+    if (fields < 0) return -1;
+    return fields ? pack_dataclass(pk, p, arg, to) : pack_bytes(pk, p, arg, to);
 }

@@ -1245,7 +1245,7 @@ def launch(
           for a null pointer;
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
           scalar, which for a pointer is an address;
-        - for a struct: ``bytes`` or a NumPy structured scalar of its size;
+        - for a struct: ``bytes``, a NumPy structured scalar or a dataclass's instance, of its size;
         - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture;
           for a ``cudaSurfaceObject_t``: a Surface.
     **kwargs
@@ -1306,6 +1306,8 @@ class Operand:
     def kind(self) -> str: ...
     @property
     def whole(self) -> _buffers.Buffer | None: ...
+    @property
+    def at(self) -> int: ...
 
 class Graph:
     def close(self) -> None:

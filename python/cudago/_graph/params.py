@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from .. import _core
 from .._ordinal import device_at
 from .._stream.memop import CONDITIONS
-from .retained import object_of
+from .retained import argument_of, object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,8 @@ class KernelNodeParams(_Params):
         The kernel.
     args : tuple
         The arguments: the objects that were passed, where these have memory, otherwise numbers,
-        bytes or None.
+        bytes or None. A struct with memory is its bytes and what keeps the memory: a kernel takes
+        it again, and ``bytes(arg)`` are its bytes.
     """
 
     config: LaunchConfig
@@ -286,7 +287,7 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
         return made
     if kind == "kernel" and (record := record_of(told)):
         kernel, config, *args = record
-        made = KernelNodeParams(config, kernel, tuple(object_of(a) for a in args))
+        made = KernelNodeParams(config, kernel, tuple(argument_of(a) for a in args))
     elif kind == "memcpy":
         made = MemcpyNodeParams(held.get("dst"), held.get("src"), row[0])
     elif kind == "memset":

@@ -54,6 +54,25 @@ def object_of(held: Any) -> Any:
     return held.object if isinstance(held, _core.Operand) else held
 
 
+class Struct(tuple[Any, ...]):
+    """A struct with memory, as graphs keep it: its bytes, and an Operand for each pointer.
+
+    Kernels take it again, with the same memory.
+    """
+
+    def __bytes__(self) -> bytes:
+        return bytes(self[0])
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{o.object!r:.80} at byte {o.at}" for o in self[1:])
+        return f"<struct of {len(self[0])} bytes with {inside}>"
+
+
+def argument_of(held: Any) -> Any:
+    """Return what a kernel's argument was, from its record: what it takes again."""
+    return Struct(held) if issubclass(type(held), tuple) else object_of(held)
+
+
 def _name_of(owner: Any, operand: Any) -> str:
     """Return what messages call an operand of a graph or an executable. Called by native code."""
     rows = owner._retained(0) if isinstance(owner, _core.Graph) else owner._retained()

@@ -13,12 +13,13 @@ from .._graph import slot
 from .._graph.edge import PLAIN, PORTS
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
+from .._kernel.structs import Made
 from .._stream.memop import CONDITIONS
 from ..errors import CUDAError, GraphFileError, KernelNotFoundError
 from .archive import Archive
 from .bindings import Bindings
 from .loaded_memory import LoadedMemory
-from .saved import Number, Saved, Slotted, inner_path, plain, value_memory
+from .saved import Number, Saved, Slotted, Struct, inner_path, plain, value_memory
 from .saved_text import read
 
 if TYPE_CHECKING:
@@ -206,6 +207,9 @@ class _Loader:
             if value.kind == "float":
                 return float(struct.unpack("<d", value.value)[0])
             return value.value
+        if isinstance(value, Struct):
+            memory = tuple((at, self._object(to), "a struct's field") for at, to in value.pointers)
+            return Made(value.data, memory)
         if value.alloc is None:
             return self._memory.operand(value)
         buffer = self._allocated[value.alloc][value.offset : value.offset + value.size]

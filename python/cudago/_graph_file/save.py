@@ -263,7 +263,18 @@ class _Maker:
                 kind = type(arg.object).__name__
                 raise _CannotSaveError(f"its parameter {place} is a {kind}, made for one address")
             return self._operand(node, place, arg, arg.nbytes, depth)
-        return self._slotted(node, place, depth, self._number(node, place, arg))
+        made = self._struct if issubclass(type(arg), tuple) else self._number
+        return self._slotted(node, place, depth, made(node, place, arg))
+
+    def _struct(self, node: Node, place: int, arg: tuple[Any, ...]) -> dict[str, Any]:
+        """Describe a struct with memory: its bytes without the addresses, and where those go."""
+        data, pointers = bytearray(arg[0]), list[dict[str, Any]]()
+        for operand in arg[1:]:
+            data[operand.at : operand.at + _ADDRESS] = bytes(_ADDRESS)
+            # No slot is inside a struct: so it is as if the node were in another graph.
+            pointers.append({"at": operand.at, "to": self._argument(node, place, operand, 1)})
+        self.ranges.watch_bytes(bytes(data), f"parameter {place} of node {node.name!r}")
+        return {"struct": data.hex(), "pointers": pointers}
 
     def _number(self, node: Node, place: int, arg: Any) -> dict[str, Any]:
         if arg is None:
@@ -327,6 +338,7 @@ class _Maker:
         self._allocated.insert(at, made)
 
 
+_ADDRESS = 8  # bytes of an address
 _WORD = 64  # a wider int can only be the value of a float
 
 

@@ -76,14 +76,21 @@ class Number(NamedTuple):
     value: Any
 
 
+class Struct(NamedTuple):
+    """A struct with memory: its bytes, and which memory's address goes where."""
+
+    data: bytes
+    pointers: tuple[tuple[int, Operand], ...]
+
+
 class Slotted(NamedTuple):
     """An argument or operand with the name of its slot."""
 
     name: str
-    value: Operand | Number
+    value: Operand | Number | Struct
 
 
-Value: TypeAlias = Operand | Number | Slotted
+Value: TypeAlias = Operand | Number | Struct | Slotted
 
 
 class Node(NamedTuple):
@@ -112,7 +119,7 @@ class Saved(NamedTuple):
     nodes: tuple[Node, ...]
 
 
-def plain(value: Value) -> Operand | Number:
+def plain(value: Value) -> Operand | Number | Struct:
     """Return what a slot holds, or the value itself."""
     return value.value if isinstance(value, Slotted) else value
 

@@ -37,6 +37,7 @@ from .saved import (
     Operand,
     Saved,
     Slotted,
+    Struct,
     Value,
     inner_path,
     nbytes_of,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from .archive import Archive
 
+_ADDRESS = 8  # bytes of an address in a struct
 _MOST_BODIES = 1 << 16
 _DEEPEST = 1000  # of lists and objects; a graph inside another takes three
 _MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
@@ -315,9 +317,11 @@ class _Parser:
         slot = fields.take("slot", text) if "slot" in fields else None
         if slot is not None and self._depth:
             raise Wrong(f"{where} has a slot, which only the outermost graph can")
-        value: Operand | Number
+        value: Operand | Number | Struct
         if "memory" in fields or "alloc" in fields:
             value = self._operand(fields)
+        elif "struct" in fields:
+            value = self._struct(fields)
         else:
             value = self._number(fields)
         fields.end()
@@ -325,9 +329,25 @@ class _Parser:
 
     def _memory_value(self, given: Any, where: str) -> Value:
         value = self._value(given, where)
-        if isinstance(plain(value), Number):
+        if not isinstance(plain(value), Operand):
             raise Wrong(f"{where} is not memory")
         return value
+
+    def _struct(self, fields: Fields) -> Struct:
+        data = fields.take("struct", _bytes_of(None))
+        return Struct(data, fields.take("pointers", list_of(self._pointer_in(len(data)))))
+
+    def _pointer_in(self, size: int) -> Callable[[Any, str], tuple[int, Operand]]:
+        def read(given: Any, where: str) -> tuple[int, Operand]:
+            fields = Fields(given, where)
+            at = fields.take("at", natural(size - _ADDRESS))
+            to = Fields(fields.take("to", mapping), where)
+            operand = self._operand(to)
+            to.end()
+            fields.end()
+            return at, operand
+
+        return read
 
     def _number(self, fields: Fields) -> Number:
         if "int" in fields:

@@ -11,22 +11,43 @@ import ctypes
 import math
 import operator
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
+from .. import _core
 from .._numpy import np
+
+ADDRESS = 8  # bytes of an address
+
+
+@cache
+def pointer_type() -> np.dtype[Any]:
+    """Return the type of a field that is an address: equal to uint64, but made of memory too."""
+    return np.dtype("u8", metadata={"cudago": "pointer"})
 
 
 class Place(NamedTuple):
-    """A field, or an element of one that is an array, for messages."""
+    """A field, or an element of one that is an array: for messages, and for memory given there."""
 
     owner: str
     field: str
+    at: int  # bytes from the struct's start
+    memory: list[tuple[int, object, str]]  # for each pointer to memory: where, what, its name
 
-    def refuse(self, error: type[Exception], expected: str, got: Any) -> NoReturn:
-        """Raise an error that says what was expected and what came."""
+    def part(self, index: int, nbytes: int) -> Place:
+        """Return the place of an element of the array that is here."""
+        return self._replace(field=f"{self.field}[{index}]", at=self.at + index * nbytes)
+
+    def keep(self, value: object) -> int:
+        """Have the native module put an address here, and keep the memory as long as the struct."""
+        self.memory.append((self.at, value, f"field {self.field!r} of {self.owner}"))
+        return 0
+
+    def refuse(self, error: type[Exception], expected: str, got: Any, hint: str = "") -> NoReturn:
+        """Raise an error that says what was expected, what came, and perhaps what to do."""
         raise error(
             f"field {self.field!r} of {self.owner} must be {expected}, got {got!r:.80} "
-            f"({type(got).__name__})"
+            f"({type(got).__name__}){hint}"
         )
 
 
@@ -34,6 +55,8 @@ def stored(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
     """Return what to assign to a field of this type, which is no struct."""
     if kind.subdtype is not None:
         return _array(place, value, *kind.subdtype)
+    if kind.metadata is not None and kind.metadata.get("cudago") == "pointer":
+        return _pointer(place, value)
     if kind.kind in "biu":
         return _integer(place, value, kind)
     if kind.kind in "fc":
@@ -71,13 +94,61 @@ def _number(value: Any) -> Any:
 _CTYPES_SCALAR: type[Any] = ctypes.c_int.__mro__[1]  # _SimpleCData, which has no public name
 
 
+def _pointer(place: Place, value: Any) -> int:
+    """Return an address: what a kernel's parameter that is a pointer would take."""
+    if value is None:
+        return 0
+    if _has_memory(value):
+        return place.keep(value)
+    try:
+        address = operator.index(_without_memory(_number(value)))
+    except TypeError:
+        place.refuse(TypeError, _A_POINTER, value)
+    if not 0 <= address < 1 << 64:
+        place.refuse(OverflowError, _A_POINTER, value)
+    return address
+
+
+_A_POINTER = "a pointer: memory, an address or None"
+_POINTERS = "; for memory and None, annotate the field as ctypes.c_void_p or cudago.Pointer"
+_OURS = (_core.Buffer, _core.Pointer, _core.Tensor)
+
+
+def _has_memory(value: object) -> bool:
+    """Whether this is memory, and not a number in memory of its own."""
+    if isinstance(value, _OURS):
+        return True
+    if _is_of_numpy(value) or isinstance(value, (_CTYPES_SCALAR, _core.Descriptor, type)):
+        return False
+    if hasattr(type(value), "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
+        return True
+    try:
+        with memoryview(value) as view:  # type: ignore[arg-type]  # the question is whether it has one
+            return bool(view.ndim) or view.format.startswith("T")  # otherwise a pointer of ctypes
+    except TypeError:
+        return False
+    except (ValueError, BufferError):  # elements of a type without a format
+        return True
+
+
+def _is_handle(value: object, kind: np.dtype[Any]) -> bool:
+    """Whether this number is that of something with memory, which has to be kept."""
+    if kind.itemsize != ADDRESS:
+        return False
+    is_texture = isinstance(value, _core.Descriptor) and len(value._bytes) == kind.itemsize
+    return is_texture or isinstance(value, _core.Pointer)
+
+
 def _integer(place: Place, value: Any, kind: np.dtype[Any]) -> int:
+    if _is_handle(value, kind):
+        return place.keep(value)
     low, high = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
     name = "a bool" if kind.kind == "b" else f"{_a(kind.name)}, from {low} to {high}"
     try:
         number = operator.index(_without_memory(_number(value)))
     except TypeError:
-        place.refuse(TypeError, name, value)
+        is_pointer = kind.itemsize == ADDRESS and (value is None or _has_memory(value))
+        place.refuse(TypeError, name, value, _POINTERS if is_pointer else "")
     if not low <= number <= high:
         place.refuse(OverflowError, name, value)
     return number
@@ -106,8 +177,8 @@ def _floating(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _without_memory(value: object) -> Any:
-    """Refuse arrays and tensors: one element of theirs is no number of ours to read."""
-    if hasattr(type(value), "__dlpack__"):
+    """Refuse arrays and tensors, whose one element is no number of ours to read, and pointers."""
+    if hasattr(type(value), "__dlpack__") or isinstance(value, _core.Pointer):
         raise TypeError
     return value
 
@@ -132,7 +203,7 @@ def _array(place: Place, value: Any, base: np.dtype[Any], shape: tuple[int, ...]
     inner = np.dtype((base, shape[1:]))
     made = np.zeros(shape, base)
     for i in range(shape[0]):
-        made[i] = stored(Place(place.owner, f"{place.field}[{i}]"), value[i], inner)
+        made[i] = stored(place.part(i, inner.itemsize), value[i], inner)
     return made
 
 

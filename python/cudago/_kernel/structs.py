@@ -5,22 +5,38 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from dataclasses import dataclass, fields, is_dataclass
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
+from .. import _core
 from .._numpy import np
-from .struct_values import Place, stored
+from .struct_values import Place, pointer_type, stored
 
 _layouts: WeakKeyDictionary[type[Any], np.dtype[Any]] = WeakKeyDictionary()
 
 
-def _packed(value: Any) -> bytes:
-    """Return the bytes of a dataclass's instance, as C lays it out. Called by the native module."""
+@dataclass(frozen=True)
+class Made:
+    """A struct that is bytes already, and what memory is in it: where, what, and its name."""
+
+    data: bytes
+    memory: tuple[tuple[int, object, str], ...]
+
+
+def _packed(value: Any) -> tuple[bytes, tuple[tuple[int, object, str], ...]]:
+    """Return the bytes of a dataclass's instance, as C lays it out, and where memory goes.
+
+    Called by the native module, which puts the addresses there.
+    """
+    if isinstance(value, Made):
+        return value.data, value.memory
     layout = _layout(_class_of(value))
     place = np.zeros((), layout)
-    _fill(place, value, layout)
-    return place.tobytes()
+    memory: list[tuple[int, object, str]] = []
+    _fill(place, value, layout, 0, memory)
+    return place.tobytes(), tuple(memory)
 
 
 def _class_of(value: object) -> type[Any]:
@@ -28,13 +44,18 @@ def _class_of(value: object) -> type[Any]:
     return type(value)
 
 
-def _fill(place: Any, value: Any, layout: np.dtype[Any]) -> None:
+def _fill(
+    place: Any, value: Any, layout: np.dtype[Any], at: int, memory: list[tuple[int, object, str]]
+) -> None:
+    """Fill in the fields of what is `at` bytes from the struct's start."""
+    fields_of: Any = layout.fields
     for name in layout.names or ():
-        part, kind = getattr(value, name), layout[name]
+        part, (kind, offset) = getattr(value, name), fields_of[name][:2]
         if kind.names is None:
-            place[name] = stored(Place(type(value).__name__, name), part, kind)
+            owner = type(value).__name__
+            place[name] = stored(Place(owner, name, at + offset, memory), part, kind)
         elif is_dataclass(_class_of(part)) and _layout(_class_of(part)) == kind:
-            _fill(place[name], part, kind)
+            _fill(place[name], part, _layout(_class_of(part)), at + offset, memory)
         else:
             place[name] = _structure(type(value).__name__, name, part, kind)
 
@@ -77,6 +98,8 @@ def _type(within: tuple[type[Any], ...], name: str, kind: Any) -> Any:
         return _layout(kind, within)
     if kind is bool:
         return np.dtype("?")
+    if pointers := _pointers(kind):
+        return pointers
     if isinstance(kind, type) and kind not in (int, float, complex):
         found: np.dtype[Any]
         try:
@@ -91,6 +114,27 @@ def _type(within: tuple[type[Any], ...], name: str, kind: Any) -> Any:
         "does not tell its size in C: use types of numpy or ctypes, such as numpy.float32, or a "
         "dataclass"
     )
+
+
+_CTYPES_POINTER: type[Any] = ctypes.POINTER(ctypes.c_int).__mro__[1]  # which is not public
+_CTYPES_ARRAY: type[Any] = ctypes.Array
+_POINTER_TYPES = (ctypes.c_void_p, _CTYPES_POINTER, _core.Pointer, _core.Buffer, _core.Tensor)
+
+
+def _is_array(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, _CTYPES_ARRAY)
+
+
+def _pointers(kind: Any) -> np.dtype[Any] | None:
+    """Return the type of a field that is a pointer, or an array of them; None of any other."""
+    shape: list[int] = []
+    while _is_array(kind):
+        shape.append(kind._length_)
+        kind = kind._type_
+    kinds = [k for k in get_args(kind) if k is not NoneType] or [kind]
+    if not all(isinstance(k, type) and issubclass(k, _POINTER_TYPES) for k in kinds):
+        return None
+    return np.dtype((pointer_type(), tuple(shape))) if shape else pointer_type()
 
 
 def _check_native(cls: type[Any], name: str, kind: np.dtype[Any]) -> None:
