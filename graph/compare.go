@@ -27,31 +27,30 @@ func (x *Exec) compare(g *Graph, nodes []flatNode) error {
 	if g.h != x.h && (len(g.h.memory) > 0 || len(x.h.memory) > 0) {
 		return differs("", "the graph allocates memory, and is not the one that the executable was made from")
 	}
-	place := make(map[*Node]int, 2*len(nodes))
-	for i, n := range nodes {
-		place[n.Node] = i
-	}
-	before := make(map[*Node]int, len(nodes))
-	for i, n := range x.nodes {
-		before[n.of] = i
+	p := pairing{
+		was: make(map[*Node]int, len(nodes)), is: make(map[*Node]int, len(nodes)),
+		pair: func(i int) (cuda.NodeType, string, string) { return x.nodes[i].kind, x.nodes[i].name, nodes[i].path },
 	}
 	for i, n := range nodes {
-		if err := x.compareNode(x.nodes[i], n, before, place); err != nil {
+		p.was[x.nodes[i].of], p.is[n.Node] = i, i
+	}
+	for i, n := range nodes {
+		if err := p.compareNode(x.nodes[i], n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *Exec) compareNode(was *ExecNode, is flatNode, before, place map[*Node]int) error {
+func (p *pairing) compareNode(was *ExecNode, is flatNode) error {
 	if was.kind != is.kind {
 		return differs(is.path, fmt.Sprintf("is of kind %v, where the executable has %v", is.kind, was))
 	}
 	if len(was.of.bodies) != len(is.bodies) {
 		return differs(is.path, fmt.Sprintf("has %d bodies, and had %d", len(is.bodies), len(was.of.bodies)))
 	}
-	if !slices.Equal(places(was.deps, before), places(is.deps, place)) || !sameData(was.data, is.data, len(is.deps)) {
-		return differs(is.path, fmt.Sprintf("waits for %s, and %v for %s", depList(is.deps, is.data), was, depList(was.deps, was.data)))
+	if err := p.compareEdges(is.path, was, edges{was.deps, was.data}, edges{is.deps, is.data}); err != nil {
+		return err
 	}
 	if is.child != nil {
 		return compareChild(is.path, was.child, is.child)
@@ -67,13 +66,20 @@ func compareChild(path string, was, is *Graph) error {
 	if len(old) != len(new) {
 		return differs(path, fmt.Sprintf("embeds %d nodes, and embedded %d", len(new), len(old)))
 	}
+	p := pairing{
+		was: make(map[*Node]int, len(old)), is: make(map[*Node]int, len(new)),
+		pair: func(i int) (cuda.NodeType, string, string) { return old[i].kind, old[i].name, path + "/" + new[i].name },
+	}
+	for i := range new {
+		p.was[old[i]], p.is[new[i]] = i, i
+	}
 	for i, n := range new {
 		inner := path + "/" + n.name
 		if n.kind != old[i].kind {
 			return differs(inner, fmt.Sprintf("is of kind %v, where the executable has %v", n.kind, old[i]))
 		}
-		if o := old[i]; !slices.Equal(indices(o.deps), indices(n.deps)) || !sameData(o.data, n.data, len(n.deps)) {
-			return differs(inner, fmt.Sprintf("waits for %s, and %v for %s", depList(n.deps, n.data), o, depList(o.deps, o.data)))
+		if err := p.compareEdges(inner, old[i], edges{old[i].deps, old[i].data}, edges{n.deps, n.data}); err != nil {
+			return err
 		}
 		if n.child != nil {
 			if err := compareChild(inner, old[i].child, n.child); err != nil {
@@ -82,6 +88,66 @@ func compareChild(path string, was, is *Graph) error {
 		}
 	}
 	return nil
+}
+
+// A pairing says which node of a graph becomes which of an executable: the one in
+// the same place.
+type pairing struct {
+	was, is map[*Node]int // places
+	// pair returns what is in a place: the kind and the name of the executable's
+	// node, and the path of the graph's.
+	pair func(place int) (kind cuda.NodeType, name, path string)
+}
+
+// edges are those to one node.
+type edges struct {
+	deps []*Node
+	data []cuda.EdgeData
+}
+
+// compareEdges compares those of two nodes. Their order counts for the driver.
+func (p *pairing) compareEdges(path string, node fmt.Stringer, was, is edges) error {
+	before, after := places(was.deps, p.was), places(is.deps, p.is)
+	first := 0
+	for first < min(len(before), len(after)) && before[first] == after[first] && dataAt(was.data, first) == dataAt(is.data, first) {
+		first++
+	}
+	if first == len(before) && first == len(after) {
+		return nil
+	}
+	reason := fmt.Sprintf("waits for %s, and %v for %s", is.text(first), node, was.text(first))
+	reordered := !slices.Equal(before, after)
+	slices.Sort(before)
+	slices.Sort(after)
+	if !slices.Equal(before, after) {
+		if place, ok := p.moved(was.deps, is.deps); ok {
+			kind, name, path := p.pair(place)
+			return differs(path, fmt.Sprintf("is in the place of %v node %q: nodes must be added in the same order", kind, name))
+		}
+	} else if reordered {
+		reason += ": dependencies must be added in the same order"
+	}
+	return differs(path, reason)
+}
+
+// moved returns the place of a node of the executable whose name another place of
+// the graph has, if dependencies have the same names: a list of them would not say
+// what differs.
+func (p *pairing) moved(was, is []*Node) (place int, ok bool) {
+	now := make(map[string]int, len(is))
+	for _, d := range is {
+		now[d.name] = p.is[d]
+	}
+	for _, d := range was {
+		at, known := now[d.name]
+		if !known || len(was) != len(is) {
+			return 0, false
+		}
+		if then := p.was[d]; then != at && (!ok || then < place) {
+			place, ok = then, true
+		}
+	}
+	return place, ok
 }
 
 func places(nodes []*Node, in map[*Node]int) []int {
@@ -96,46 +162,43 @@ func places(nodes []*Node, in map[*Node]int) []int {
 	return list
 }
 
-func indices(nodes []*Node) []int {
-	list := make([]int, len(nodes))
-	for i, n := range nodes {
-		list[i] = n.index
-	}
-	return list
-}
-
-// depList lists dependencies, as `"a", "b" (programmatic)`.
-func depList(deps []*Node, data []cuda.EdgeData) string {
-	if len(deps) == 0 {
-		return "nothing"
-	}
-	at := make([]int, len(deps))
-	for i := range at {
-		at[i] = i
-	}
-	return listed(at, func(i int) string {
-		text := strconv.Quote(deps[i].name)
-		if d := dataAt(data, i); d != (cuda.EdgeData{}) {
+// text lists dependencies, as `"a", "b" (programmatic)`; of many, only the first
+// that differs.
+func (e edges) text(first int) string {
+	name := func(i int) string {
+		text := strconv.Quote(e.deps[i].name)
+		if d := dataAt(e.data, i); d != (cuda.EdgeData{}) {
 			text += fmt.Sprintf(" (%v)", d)
 		}
 		return text
-	})
+	}
+	switch count := len(e.deps); {
+	case count == 0:
+		return "nothing"
+	case count > mostListed && first < count:
+		return fmt.Sprintf("%d nodes (number %d: %s)", count, first+1, name(first))
+	case count > mostListed:
+		return fmt.Sprintf("%d nodes", count)
+	}
+	names := make([]string, len(e.deps))
+	for i := range names {
+		names[i] = name(i)
+	}
+	return strings.Join(names, ", ")
 }
+
+// mostListed is how many nodes an error lists.
+const mostListed = 8
 
 // quoted lists at most some of the names.
 func quoted[T any](list []T, name func(T) string) string {
-	return listed(list, func(item T) string { return strconv.Quote(name(item)) })
-}
-
-func listed[T any](list []T, text func(T) string) string {
-	const most = 8
 	var names []string
 	for i, n := range list {
-		if i == most {
-			names = append(names, fmt.Sprintf("and %d more", len(list)-most))
+		if i == mostListed {
+			names = append(names, fmt.Sprintf("and %d more", len(list)-mostListed))
 			break
 		}
-		names = append(names, text(n))
+		names = append(names, strconv.Quote(name(n)))
 	}
 	return strings.Join(names, ", ")
 }

@@ -79,24 +79,45 @@ func mayHave(data cuda.EdgeData, from, to *Node) error {
 
 // earlyData returns the data of the edges to a new kernel node that may start
 // early: it need not wait for the completion of kernels. It returns nil if none
-// is. deps are among the nodes.
+// is. deps are those of the nodes, each once, where it comes first.
 //
 // Preconditions: g.h.mu is held.
 func earlyData(nodes []*Node, deps []cuda.NodeHandle) (data []cuda.EdgeData) {
+	at := 0
 	for _, n := range nodes {
-		if n.kind != cuda.KernelNode {
-			continue
+		if at == len(deps) || deps[at] != n.handle {
+			continue // again
 		}
-		if data == nil {
-			data = make([]cuda.EdgeData, len(deps))
+		if n.kind == cuda.KernelNode {
+			if data == nil {
+				data = make([]cuda.EdgeData, len(deps))
+			}
+			data[at] = cuda.Programmatic
 		}
-		data[slices.Index(deps, n.handle)] = cuda.Programmatic
+		at++
 	}
 	return data
 }
 
+// inMadeOrder returns the dependencies of a new node in the order in which the
+// driver got them, which updates of executables go by: see split.
+func inMadeOrder(deps []*Node, data []cuda.EdgeData) ([]*Node, []cuda.EdgeData) {
+	if data == nil {
+		return deps, nil
+	}
+	made, of := make([]*Node, 0, len(deps)), make([]cuda.EdgeData, 0, len(deps))
+	for _, early := range []bool{false, true} {
+		for i, d := range deps {
+			if (data[i] != cuda.EdgeData{}) == early {
+				made, of = append(made, d), append(of, data[i])
+			}
+		}
+	}
+	return made, of
+}
+
 // split divides dependencies by whether their edges have data, of which there is
-// only one.
+// only one: those that have go to the driver after the others.
 func split(deps []cuda.NodeHandle, data []cuda.EdgeData) (whole, early []cuda.NodeHandle) {
 	for i, d := range deps {
 		if dataAt(data, i) == (cuda.EdgeData{}) {

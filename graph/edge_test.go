@@ -87,6 +87,41 @@ func TestEdgeDataIsWhatTheDriverHas(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
+// An executable can become a graph whose edges were made one by one in the order
+// that a kernel's edges are told in.
+func TestEdgesOfAnEarlyKernelAreToldInTheirOrder(t *testing.T) {
+	ctx := openEarly(t)
+	b := buffers(t, ctx, 1, 8)
+	k := newKernel(t, ctx)
+	early := putParams(t, k, b[0].Ptr(), 1)
+	early.Config.Programmatic = true
+	build := func(atOnce bool) *Graph {
+		g := newTestGraph(t, ctx, Options{})
+		one, err := g.Kernel(putParams(t, k, b[0].Ptr(), 1), NodeOptions{Name: "one"})
+		require.NoError(t, err)
+		empty, err := g.Empty(NodeOptions{Name: "empty"})
+		require.NoError(t, err)
+		o := NodeOptions{Name: "last"}
+		if atOnce {
+			o.Deps = []*Node{one, one, empty, one}
+		}
+		last, err := g.Kernel(early, o)
+		require.NoError(t, err)
+		if !atOnce {
+			require.NoError(t, g.AddEdge(empty, last, cuda.EdgeData{}))
+			require.NoError(t, g.AddEdge(one, last, cuda.Programmatic))
+		}
+		require.Equal(t, []Edge{{empty, last, cuda.EdgeData{}}, {one, last, cuda.Programmatic}}, g.Edges())
+		edges, err := ctx.GraphEdges(g.h.handle)
+		require.NoError(t, err)
+		require.Equal(t, []cuda.NodeHandle{empty.handle, one.handle}, edges.From)
+		return g
+	}
+	x := instantiate(t, build(true), ExecOptions{})
+	require.NoError(t, x.Update(build(false)))
+	require.NoError(t, x.Close())
+}
+
 func TestEdgeDataIsRefused(t *testing.T) {
 	ctx := openEarly(t)
 	b := buffers(t, ctx, 1, 8)

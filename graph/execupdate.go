@@ -41,8 +41,9 @@ func differs(node, reason string) *UpdateError {
 
 // Update gives x the parameters and operands of g as it is now, for later
 // launches; launches under way keep the old ones. g needs the same nodes, by
-// kind, in the same order and with the same dependencies; names may differ, and
-// x keeps its own. A disabled node stays disabled. It calls cuGraphExecUpdate.
+// kind, in the same order and with the same dependencies in the same order; names
+// may differ, and x keeps its own. A disabled node stays disabled. It calls
+// cuGraphExecUpdate.
 //
 // The old operands are released once the last launch that may use them has
 // completed. It waits as [ExecNode.UpdateMemcpy] does. g may be closed right

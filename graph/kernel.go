@@ -51,7 +51,7 @@ func (g *Graph) addKernel(o NodeOptions, b *bundle, p *cuda.KernelNodeParams) (*
 		return g.callAddKernel(deps, data, p)
 	})
 	if err == nil {
-		n.data = data
+		n.deps, n.data = inMadeOrder(n.deps, data)
 	}
 	return n, err
 }
@@ -74,9 +74,6 @@ func (g *Graph) callAddKernel(deps []cuda.NodeHandle, data []cuda.EdgeData, p *c
 	}
 	whole, early := split(deps, data)
 	n, err := g.h.ctx.AddKernelNode(g.handle, whole, early, p)
-	if err == nil && len(whole) > 0 && len(early) > 0 {
-		g.h.edited = true // the driver has them in another order
-	}
 	return n, g.h.spoil(err)
 }
 

@@ -33,7 +33,8 @@ class GraphDiff:
     ----------
     lines : tuple of str
         One for each difference: ``-`` for what only the first graph has, ``+`` for what only the
-        second has, ``~`` for what has changed.
+        second has, ``~`` for what has changed. The order in which nodes, and the edges to a node,
+        were added counts, as it does for `GraphExec.update`.
     """
 
     lines: tuple[str, ...]
@@ -124,6 +125,7 @@ class _Comparison:
         """Yield how two graphs differ, and the graphs inside that are to be compared."""
         one, other, prefix = inside.one, inside.other, inside.prefix
         ours, theirs = ({n.name: n for n in g.nodes} for g in (one, other))
+        before, after = _edges(one), _edges(other)
         for name, node in ours.items():
             if name not in theirs:
                 yield f"- {node.kind} node {prefix + name!r}"
@@ -132,7 +134,8 @@ class _Comparison:
         for name, node in theirs.items():
             if name not in ours:
                 yield f"+ {node.kind} node {prefix + name!r}"
-        yield from _edge_changes(_edges(one), _edges(other), prefix)
+        yield from _edge_changes(before, after, prefix)
+        yield from _order_changes((list(ours), list(theirs)), (before, after), prefix)
 
     def _changes(self, one: Node, other: Node, name: str) -> Iterator[str | _Inside]:
         if one.kind != other.kind:
@@ -239,6 +242,49 @@ def _edge_changes(
         if before[a, b] != after[a, b]:
             was, now = (edges[a, b] or "complete" for edges in (before, after))
             yield f"~ edge {prefix + a!r} → {prefix + b!r}: {was} → {now}"
+
+
+def _order_changes(
+    nodes: tuple[list[str], list[str]],
+    edges: tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]],
+    prefix: str,
+) -> Iterator[str]:
+    """Yield in which order nodes and dependencies were added, where nothing else says so."""
+    what = f"nodes in {prefix!r}" if prefix else "nodes"
+    if line := _order_change(what, *nodes):
+        yield line
+    starts = tuple[dict[str, list[str]], dict[str, list[str]]](({}, {}))
+    for found, of in zip(starts, edges, strict=True):
+        for a, b in of:
+            found.setdefault(b, []).append(a)
+    was, now = starts
+    for end in was:
+        if end in now and (line := _order_change(f"edges to {prefix + end!r}", was[end], now[end])):
+            yield line
+
+
+def _order_change(what: str, was: list[str], now: list[str]) -> str | None:
+    """Say if what both lists have comes in another order."""
+    if was == now:
+        return None
+    both = set(was).intersection(now)
+    was, now = ([name for name in names if name in both] for names in (was, now))
+    first = next((i for i, pair in enumerate(zip(was, now, strict=True)) if pair[0] != pair[1]), -1)
+    if first < 0:
+        return None
+    before, after = (_part(names, first) for names in (was, now))
+    return f"~ order of {what}: {before} → {after}"
+
+
+_MOST = 8  # names in a line
+
+
+def _part(names: list[str], first: int) -> str:
+    """Show a list of names; of a long one, a part that begins with a certain one."""
+    if len(names) <= _MOST:
+        first = 0
+    text = ", ".join(map(repr, names[first : first + _MOST]))
+    return f"{'… ' * bool(first)}{text}{' …' * (first + _MOST < len(names))}"
 
 
 def _default(node: Node) -> int | None:

@@ -88,9 +88,9 @@ class GraphExec(_core.GraphExec):
         Parameters
         ----------
         graph : Graph
-            A graph with the same nodes, in the order in which they were added, and with the same
-            dependencies. Names may differ: the executable keeps its own. The graph can be closed
-            afterwards.
+            A graph with the same nodes, added in the same order, each with the same dependencies,
+            added in the same order: CUDA pairs nodes by both. Names may differ: the executable
+            keeps its own. The graph can be closed afterwards.
 
         Raises
         ------

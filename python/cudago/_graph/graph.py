@@ -412,8 +412,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         Returns
         -------
         GraphDiff
-            Prints as lines: nodes and edges of one graph only, and parameters that differ. False if
-            there is no difference.
+            Prints as lines: nodes and edges of one graph only, and parameters and orders that
+            differ. False if there is no difference.
 
         See Also
         --------

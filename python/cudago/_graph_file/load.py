@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from .. import _zconstants as _z
@@ -108,12 +109,11 @@ class _Loader:
         ids: list[int] = []
         late: list[tuple[int, int]] = []
         for number, node in enumerate(nodes):
-            early = [n for n in node.after if n < number]
+            early = list(takewhile(number.__gt__, node.after[:_MOST_DEPS]))  # no order is changed
             if node.edges or node.what.get("config", {}).get("programmatic"):
                 early = []  # the edges are as the file says, whatever the configuration makes
-            at_once = set(early[:_MOST_DEPS])
-            late += [(n, number) for n in node.after if n not in at_once]
-            deps = tuple(ids[n] for n in early[:_MOST_DEPS])
+            late += [(n, number) for n in node.after[len(early) :]]
+            deps = tuple(ids[n] for n in early)
             name = path + node.name
             with self._about(name, bound=self._bindings.touches(name, node)):
                 ids.append(self._add(graph, deps, node, number, name))

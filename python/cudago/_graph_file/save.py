@@ -117,7 +117,7 @@ class _Maker:
         for start, end in edges:
             after[numbers[end]].append(numbers[start])
         made = [
-            self._node(node, number, sorted(after[number]), path, depth)
+            self._node(node, number, after[number], path, depth)
             for number, node in enumerate(nodes)
         ]
         for start, end, how in data:

@@ -96,6 +96,8 @@ Value: TypeAlias = Operand | Number | Struct | Slotted
 class Node(NamedTuple):
     """A node: which nodes it waits for, by their numbers, and what it does, by its kind.
 
+    `after` has the order in which the edges were made, without which an executable of the graph
+    could not become the loaded one. Files made before have it sorted.
     `edges` says what of some of these nodes it waits for, other than their end.
     """
 
