@@ -181,6 +181,8 @@ def write_wrappers(folder: Path) -> None:
         )
         if name == "go.py":
             py.sub("no slices", r"^# Python type for slice \[\]bool\n.*?(?=^# ---- External Types)")
+        if "handle=_gobind." in py.text:
+            raise SystemExit(f"gen.py: {name}: a result is an object of Go: see pyext/api/doc.go")
         py.sub("trailing blanks", r"[ \t]+$", every=True)
         py.banner("#")
         update(WRAPPERS / name, py.text)

@@ -110,695 +110,19 @@ PyObject * _wrap__gobind_NumHandles(PyObject *PYBINDGEN_UNUSED(_args), PyObject 
 
 
 PyObject *
-_wrap__gobind_api_GraphMemory_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
     int64_t retval;
 
-    retval = api_GraphMemory_CTor();
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_Used_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_GraphMemory_Used_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_Used_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_Used_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_GraphMemory_Used_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_Used_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_UsedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_GraphMemory_UsedHigh_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_UsedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_UsedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_GraphMemory_UsedHigh_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_UsedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_Reserved_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_GraphMemory_Reserved_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_Reserved_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_Reserved_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_GraphMemory_Reserved_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_Reserved_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_ReservedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_GraphMemory_ReservedHigh_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_ReservedHigh_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_GraphMemory_ReservedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_GraphMemory_ReservedHigh_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_GraphMemory_ReservedHigh_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_MemoryInfo_CTor();
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Free_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_MemoryInfo_Free_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Free_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Free_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_MemoryInfo_Free_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Free_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Total_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_MemoryInfo_Total_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Total_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Total_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_MemoryInfo_Total_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Total_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_PriorityRange_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_PriorityRange_CTor();
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_PriorityRange_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_PriorityRange_Least_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_PriorityRange_Least_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_PriorityRange_Least_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_PriorityRange_Least_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_PriorityRange_Least_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_PriorityRange_Least_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_PriorityRange_Greatest_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_PriorityRange_Greatest_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_PriorityRange_Greatest_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_PriorityRange_Greatest_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_PriorityRange_Greatest_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_PriorityRange_Greatest_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_Properties_CTor();
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_Properties_Name_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Properties_Name_Get(handle);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_Name_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_Name_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    char *val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Properties_Name_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_Name_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_UUID_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Properties_UUID_Get(handle);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_UUID_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_UUID_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    char *val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Properties_UUID_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_UUID_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_PCIBusID_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Properties_PCIBusID_Get(handle);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_PCIBusID_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_PCIBusID_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    char *val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Properties_PCIBusID_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_PCIBusID_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_ComputeMajor_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Properties_ComputeMajor_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_ComputeMajor_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_ComputeMajor_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Properties_ComputeMajor_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_ComputeMajor_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_ComputeMinor_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Properties_ComputeMinor_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_ComputeMinor_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_ComputeMinor_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Properties_ComputeMinor_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_ComputeMinor_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_TotalMemory_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Properties_TotalMemory_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_TotalMemory_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Properties_TotalMemory_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Properties_TotalMemory_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Properties_TotalMemory_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceGraphMemory(ordinal);
+    retval = api_DeviceCount();
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DeviceGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceMemoryInfo(ordinal);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DevicePriorityRange(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DevicePriorityRange(ordinal);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DevicePriorityRange(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceProperties(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceProperties(ordinal);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceProperties(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceName(ordinal);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
@@ -827,6 +151,115 @@ _wrap__gobind_api_DeviceSplit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args
     return py_retval;
 }
 PyObject * _wrap__gobind_api_DeviceSplit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DeviceTotalMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceTotalMemory(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceTotalMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t code;
+    const char *keywords[] = {"code", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
+        return NULL;
+    }
+    retval = api_ResultName(code);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_TrimGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    bool retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_TrimGraphMemory(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_TrimGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DeviceFreeMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceFreeMemory(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceFreeMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DevicePriorityRange(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DevicePriorityRange(ordinal);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DevicePriorityRange(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -864,12 +297,12 @@ PyObject * _wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), Py
 
 
 PyObject *
-_wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
     char *retval;
 
-    retval = api_LiveObjects();
+    retval = api_Linked();
     if (PyErr_Occurred()) {
         if (retval != NULL) free(retval);
         return NULL;
@@ -878,7 +311,44 @@ _wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBIN
     free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_LiveStreams();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_ResetGraphMemoryHigh(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    bool retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_ResetGraphMemoryHigh(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_ResetGraphMemoryHigh(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -905,47 +375,19 @@ PyObject * _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy
 
 
 PyObject *
-_wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+_wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
     int64_t retval;
-    int64_t ordinal;
-    int64_t limit;
-    int64_t value;
-    const char *keywords[] = {"ordinal", "limit", "value", NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLL", (char **) keywords, &ordinal, &limit, &value)) {
-        return NULL;
-    }
-    retval = api_SetDeviceLimit(ordinal, limit, value);
+    retval = api_AttributeCount();
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_TrimGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    bool retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_TrimGraphMemory(ordinal);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_TrimGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
@@ -972,65 +414,71 @@ PyObject * _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), P
 
 
 PyObject *
-_wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    const char *keywords[] = {"ordinal", "limit", NULL};
 
-    retval = api_DeviceCount();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &ordinal, &limit)) {
+        return NULL;
+    }
+    retval = api_DeviceLimit(ordinal, limit);
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
-_wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
-    bool retval;
+    char *retval;
     int64_t ordinal;
-    bool on;
-    PyObject *py_on;
-    const char *keywords[] = {"ordinal", "on", NULL};
+    const char *keywords[] = {"ordinal", NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LO", (char **) keywords, &ordinal, &py_on)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
         return NULL;
     }
-    on = (bool) PyObject_IsTrue(py_on);
-    retval = api_Profile(ordinal, on);
+    retval = api_DeviceName(ordinal);
     if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
         return NULL;
     }
-    py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
-_wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+_wrap__gobind_api_DeviceUUID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
-    int64_t retval;
+    char *retval;
     int64_t ordinal;
-    char *name;
-    const char *keywords[] = {"ordinal", "name", NULL};
+    const char *keywords[] = {"ordinal", NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &ordinal, &name)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
         return NULL;
     }
-    retval = api_DeviceAttribute(ordinal, name);
+    retval = api_DeviceUUID(ordinal);
     if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
         return NULL;
     }
-    py_retval = Py_BuildValue((char *) "L", retval);
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_DeviceUUID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -1070,63 +518,27 @@ PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyO
 
 
 PyObject *
-_wrap__gobind_api_ResetGraphMemoryHigh(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+_wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     bool retval;
     int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
+    bool on;
+    PyObject *py_on;
+    const char *keywords[] = {"ordinal", "on", NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LO", (char **) keywords, &ordinal, &py_on)) {
         return NULL;
     }
-    retval = api_ResetGraphMemoryHigh(ordinal);
+    on = (bool) PyObject_IsTrue(py_on);
+    retval = api_Profile(ordinal, on);
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "N", PyBool_FromLong(retval));
     return py_retval;
 }
-PyObject * _wrap__gobind_api_ResetGraphMemoryHigh(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t code;
-    const char *keywords[] = {"code", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
-        return NULL;
-    }
-    retval = api_ResultName(code);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_AttributeCount();
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -1152,34 +564,39 @@ PyObject * _wrap__gobind_api_BufferID(PyObject * PYBINDGEN_UNUSED(dummy), PyObje
 
 
 PyObject *
-_wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+_wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     int64_t retval;
     int64_t ordinal;
-    int64_t limit;
-    const char *keywords[] = {"ordinal", "limit", NULL};
+    char *name;
+    const char *keywords[] = {"ordinal", "name", NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &ordinal, &limit)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &ordinal, &name)) {
         return NULL;
     }
-    retval = api_DeviceLimit(ordinal, limit);
+    retval = api_DeviceAttribute(ordinal, name);
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
-_wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DeviceGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     char *retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
 
-    retval = api_Linked();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceGraphMemory(ordinal);
     if (PyErr_Occurred()) {
         if (retval != NULL) free(retval);
         return NULL;
@@ -1188,86 +605,104 @@ _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_
     free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_DeviceGraphMemory(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
-_wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DevicePCIBusID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DevicePCIBusID(ordinal);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DevicePCIBusID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_LiveObjects();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    int64_t value;
+    const char *keywords[] = {"ordinal", "limit", "value", NULL};
 
-    retval = api_LiveStreams();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLL", (char **) keywords, &ordinal, &limit, &value)) {
+        return NULL;
+    }
+    retval = api_SetDeviceLimit(ordinal, limit, value);
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 static PyMethodDef _gobind_functions[] = {
     {(char *) "GoPyInit", (PyCFunction) _wrap__gobind_GoPyInit, METH_NOARGS, "GoPyInit()\n\n" },
     {(char *) "DecRef", (PyCFunction) _wrap__gobind_DecRef, METH_KEYWORDS|METH_VARARGS, "DecRef(handle)\n\ntype: handle: int64_t" },
     {(char *) "IncRef", (PyCFunction) _wrap__gobind_IncRef, METH_KEYWORDS|METH_VARARGS, "IncRef(handle)\n\ntype: handle: int64_t" },
     {(char *) "NumHandles", (PyCFunction) _wrap__gobind_NumHandles, METH_NOARGS, "NumHandles()\n\n" },
-    {(char *) "api_GraphMemory_CTor", (PyCFunction) _wrap__gobind_api_GraphMemory_CTor, METH_NOARGS, "api_GraphMemory_CTor()\n\n" },
-    {(char *) "api_GraphMemory_Used_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_Used_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Used_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_GraphMemory_Used_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_Used_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Used_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_GraphMemory_UsedHigh_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_UsedHigh_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_UsedHigh_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_GraphMemory_UsedHigh_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_UsedHigh_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_UsedHigh_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_GraphMemory_Reserved_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_Reserved_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Reserved_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_GraphMemory_Reserved_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_Reserved_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_Reserved_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_GraphMemory_ReservedHigh_Get", (PyCFunction) _wrap__gobind_api_GraphMemory_ReservedHigh_Get, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_ReservedHigh_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_GraphMemory_ReservedHigh_Set", (PyCFunction) _wrap__gobind_api_GraphMemory_ReservedHigh_Set, METH_KEYWORDS|METH_VARARGS, "api_GraphMemory_ReservedHigh_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_MemoryInfo_CTor", (PyCFunction) _wrap__gobind_api_MemoryInfo_CTor, METH_NOARGS, "api_MemoryInfo_CTor()\n\n" },
-    {(char *) "api_MemoryInfo_Free_Get", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Get, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_MemoryInfo_Free_Set", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Set, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_MemoryInfo_Total_Get", (PyCFunction) _wrap__gobind_api_MemoryInfo_Total_Get, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Total_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_MemoryInfo_Total_Set", (PyCFunction) _wrap__gobind_api_MemoryInfo_Total_Set, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Total_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_PriorityRange_CTor", (PyCFunction) _wrap__gobind_api_PriorityRange_CTor, METH_NOARGS, "api_PriorityRange_CTor()\n\n" },
-    {(char *) "api_PriorityRange_Least_Get", (PyCFunction) _wrap__gobind_api_PriorityRange_Least_Get, METH_KEYWORDS|METH_VARARGS, "api_PriorityRange_Least_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_PriorityRange_Least_Set", (PyCFunction) _wrap__gobind_api_PriorityRange_Least_Set, METH_KEYWORDS|METH_VARARGS, "api_PriorityRange_Least_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_PriorityRange_Greatest_Get", (PyCFunction) _wrap__gobind_api_PriorityRange_Greatest_Get, METH_KEYWORDS|METH_VARARGS, "api_PriorityRange_Greatest_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_PriorityRange_Greatest_Set", (PyCFunction) _wrap__gobind_api_PriorityRange_Greatest_Set, METH_KEYWORDS|METH_VARARGS, "api_PriorityRange_Greatest_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_Properties_CTor", (PyCFunction) _wrap__gobind_api_Properties_CTor, METH_NOARGS, "api_Properties_CTor()\n\n" },
-    {(char *) "api_Properties_Name_Get", (PyCFunction) _wrap__gobind_api_Properties_Name_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_Name_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Properties_Name_Set", (PyCFunction) _wrap__gobind_api_Properties_Name_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_Name_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: char *" },
-    {(char *) "api_Properties_UUID_Get", (PyCFunction) _wrap__gobind_api_Properties_UUID_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_UUID_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Properties_UUID_Set", (PyCFunction) _wrap__gobind_api_Properties_UUID_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_UUID_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: char *" },
-    {(char *) "api_Properties_PCIBusID_Get", (PyCFunction) _wrap__gobind_api_Properties_PCIBusID_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_PCIBusID_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Properties_PCIBusID_Set", (PyCFunction) _wrap__gobind_api_Properties_PCIBusID_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_PCIBusID_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: char *" },
-    {(char *) "api_Properties_ComputeMajor_Get", (PyCFunction) _wrap__gobind_api_Properties_ComputeMajor_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_ComputeMajor_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Properties_ComputeMajor_Set", (PyCFunction) _wrap__gobind_api_Properties_ComputeMajor_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_ComputeMajor_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_Properties_ComputeMinor_Get", (PyCFunction) _wrap__gobind_api_Properties_ComputeMinor_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_ComputeMinor_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Properties_ComputeMinor_Set", (PyCFunction) _wrap__gobind_api_Properties_ComputeMinor_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_ComputeMinor_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_Properties_TotalMemory_Get", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Properties_TotalMemory_Set", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_DeviceGraphMemory", (PyCFunction) _wrap__gobind_api_DeviceGraphMemory, METH_KEYWORDS|METH_VARARGS, "api_DeviceGraphMemory(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DeviceMemoryInfo", (PyCFunction) _wrap__gobind_api_DeviceMemoryInfo, METH_KEYWORDS|METH_VARARGS, "api_DeviceMemoryInfo(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DevicePriorityRange", (PyCFunction) _wrap__gobind_api_DevicePriorityRange, METH_KEYWORDS|METH_VARARGS, "api_DevicePriorityRange(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DeviceProperties", (PyCFunction) _wrap__gobind_api_DeviceProperties, METH_KEYWORDS|METH_VARARGS, "api_DeviceProperties(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
     {(char *) "api_DeviceSplit", (PyCFunction) _wrap__gobind_api_DeviceSplit, METH_KEYWORDS|METH_VARARGS, "api_DeviceSplit(ordinal, count, groups, fine)\n\ntype: ordinal: int64_t\ntype: count: int64_t\ntype: groups: int64_t\ntype: fine: bool" },
+    {(char *) "api_DeviceTotalMemory", (PyCFunction) _wrap__gobind_api_DeviceTotalMemory, METH_KEYWORDS|METH_VARARGS, "api_DeviceTotalMemory(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
+    {(char *) "api_TrimGraphMemory", (PyCFunction) _wrap__gobind_api_TrimGraphMemory, METH_KEYWORDS|METH_VARARGS, "api_TrimGraphMemory(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DeviceFreeMemory", (PyCFunction) _wrap__gobind_api_DeviceFreeMemory, METH_KEYWORDS|METH_VARARGS, "api_DeviceFreeMemory(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DevicePriorityRange", (PyCFunction) _wrap__gobind_api_DevicePriorityRange, METH_KEYWORDS|METH_VARARGS, "api_DevicePriorityRange(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DriverObjects", (PyCFunction) _wrap__gobind_api_DriverObjects, METH_NOARGS, "api_DriverObjects()\n\n" },
     {(char *) "api_DriverVersion", (PyCFunction) _wrap__gobind_api_DriverVersion, METH_NOARGS, "api_DriverVersion()\n\n" },
-    {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
-    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
-    {(char *) "api_SetDeviceLimit", (PyCFunction) _wrap__gobind_api_SetDeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_SetDeviceLimit(ordinal, limit, value)\n\ntype: ordinal: int64_t\ntype: limit: int64_t\ntype: value: int64_t" },
-    {(char *) "api_TrimGraphMemory", (PyCFunction) _wrap__gobind_api_TrimGraphMemory, METH_KEYWORDS|METH_VARARGS, "api_TrimGraphMemory(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
-    {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
-    {(char *) "api_Profile", (PyCFunction) _wrap__gobind_api_Profile, METH_KEYWORDS|METH_VARARGS, "api_Profile(ordinal, on)\n\ntype: ordinal: int64_t\ntype: on: bool" },
-    {(char *) "api_DeviceAttribute", (PyCFunction) _wrap__gobind_api_DeviceAttribute, METH_KEYWORDS|METH_VARARGS, "api_DeviceAttribute(ordinal, name)\n\ntype: ordinal: int64_t\ntype: name: char *" },
-    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
-    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
-    {(char *) "api_ResetGraphMemoryHigh", (PyCFunction) _wrap__gobind_api_ResetGraphMemoryHigh, METH_KEYWORDS|METH_VARARGS, "api_ResetGraphMemoryHigh(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
-    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
-    {(char *) "api_BufferID", (PyCFunction) _wrap__gobind_api_BufferID, METH_KEYWORDS|METH_VARARGS, "api_BufferID(ordinal, address)\n\ntype: ordinal: int64_t\ntype: address: uint64_t" },
-    {(char *) "api_DeviceLimit", (PyCFunction) _wrap__gobind_api_DeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_DeviceLimit(ordinal, limit)\n\ntype: ordinal: int64_t\ntype: limit: int64_t" },
     {(char *) "api_Linked", (PyCFunction) _wrap__gobind_api_Linked, METH_NOARGS, "api_Linked()\n\n" },
     {(char *) "api_LiveStreams", (PyCFunction) _wrap__gobind_api_LiveStreams, METH_NOARGS, "api_LiveStreams()\n\n" },
+    {(char *) "api_ResetGraphMemoryHigh", (PyCFunction) _wrap__gobind_api_ResetGraphMemoryHigh, METH_KEYWORDS|METH_VARARGS, "api_ResetGraphMemoryHigh(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
+    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
+    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
+    {(char *) "api_DeviceLimit", (PyCFunction) _wrap__gobind_api_DeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_DeviceLimit(ordinal, limit)\n\ntype: ordinal: int64_t\ntype: limit: int64_t" },
+    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DeviceUUID", (PyCFunction) _wrap__gobind_api_DeviceUUID, METH_KEYWORDS|METH_VARARGS, "api_DeviceUUID(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
+    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
+    {(char *) "api_Profile", (PyCFunction) _wrap__gobind_api_Profile, METH_KEYWORDS|METH_VARARGS, "api_Profile(ordinal, on)\n\ntype: ordinal: int64_t\ntype: on: bool" },
+    {(char *) "api_BufferID", (PyCFunction) _wrap__gobind_api_BufferID, METH_KEYWORDS|METH_VARARGS, "api_BufferID(ordinal, address)\n\ntype: ordinal: int64_t\ntype: address: uint64_t" },
+    {(char *) "api_DeviceAttribute", (PyCFunction) _wrap__gobind_api_DeviceAttribute, METH_KEYWORDS|METH_VARARGS, "api_DeviceAttribute(ordinal, name)\n\ntype: ordinal: int64_t\ntype: name: char *" },
+    {(char *) "api_DeviceGraphMemory", (PyCFunction) _wrap__gobind_api_DeviceGraphMemory, METH_KEYWORDS|METH_VARARGS, "api_DeviceGraphMemory(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DevicePCIBusID", (PyCFunction) _wrap__gobind_api_DevicePCIBusID, METH_KEYWORDS|METH_VARARGS, "api_DevicePCIBusID(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
+    {(char *) "api_SetDeviceLimit", (PyCFunction) _wrap__gobind_api_SetDeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_SetDeviceLimit(ordinal, limit, value)\n\ntype: ordinal: int64_t\ntype: limit: int64_t\ntype: value: int64_t" },
     {NULL, NULL, 0, NULL}
 };
 #if PY_VERSION_HEX >= 0x03000000

@@ -51,7 +51,6 @@ static inline void gopy_err_handle() {
 */
 import "C"
 import (
-	"reflect"
 	"unsafe"
 
 	"github.com/go-python/gopy/gopyh" // handler
@@ -130,303 +129,11 @@ func errorGoToPy(e error) *C.char {
 
 // ---- Types ---
 
-// Converters for pointer handles for type: *api.GraphMemory
-func ptrFromHandle_Ptr_api_GraphMemory(h CGoHandle) *api.GraphMemory {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.GraphMemory")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.GraphMemory{})).(*api.GraphMemory)
-}
-func handleFromPtr_Ptr_api_GraphMemory(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("*api.GraphMemory", p))
-}
-
-// Converters for pointer handles for type: *api.MemoryInfo
-func ptrFromHandle_Ptr_api_MemoryInfo(h CGoHandle) *api.MemoryInfo {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.MemoryInfo")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.MemoryInfo{})).(*api.MemoryInfo)
-}
-func handleFromPtr_Ptr_api_MemoryInfo(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("*api.MemoryInfo", p))
-}
-
-// Converters for pointer handles for type: *api.PriorityRange
-func ptrFromHandle_Ptr_api_PriorityRange(h CGoHandle) *api.PriorityRange {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.PriorityRange")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.PriorityRange{})).(*api.PriorityRange)
-}
-func handleFromPtr_Ptr_api_PriorityRange(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("*api.PriorityRange", p))
-}
-
-// Converters for pointer handles for type: *api.Properties
-func ptrFromHandle_Ptr_api_Properties(h CGoHandle) *api.Properties {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.Properties")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.Properties{})).(*api.Properties)
-}
-func handleFromPtr_Ptr_api_Properties(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("*api.Properties", p))
-}
-
-// Converters for non-pointer handles for type: api.GraphMemory
-func ptrFromHandle_api_GraphMemory(h CGoHandle) *api.GraphMemory {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.GraphMemory")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.GraphMemory{})).(*api.GraphMemory)
-}
-func handleFromPtr_api_GraphMemory(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("api.GraphMemory", p))
-}
-
-// Converters for non-pointer handles for type: api.MemoryInfo
-func ptrFromHandle_api_MemoryInfo(h CGoHandle) *api.MemoryInfo {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.MemoryInfo")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.MemoryInfo{})).(*api.MemoryInfo)
-}
-func handleFromPtr_api_MemoryInfo(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("api.MemoryInfo", p))
-}
-
-// Converters for non-pointer handles for type: api.PriorityRange
-func ptrFromHandle_api_PriorityRange(h CGoHandle) *api.PriorityRange {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.PriorityRange")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.PriorityRange{})).(*api.PriorityRange)
-}
-func handleFromPtr_api_PriorityRange(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("api.PriorityRange", p))
-}
-
-// Converters for non-pointer handles for type: api.Properties
-func ptrFromHandle_api_Properties(h CGoHandle) *api.Properties {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.Properties")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.Properties{})).(*api.Properties)
-}
-func handleFromPtr_api_Properties(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("api.Properties", p))
-}
-
 // ---- Global Variables: can only use functions to access ---
 
 // ---- Interfaces ---
 
 // ---- Structs ---
-
-// --- wrapping struct: api.GraphMemory ---
-//
-//export api_GraphMemory_CTor
-func api_GraphMemory_CTor() CGoHandle {
-	return CGoHandle(handleFromPtr_api_GraphMemory(&api.GraphMemory{}))
-}
-
-//export api_GraphMemory_Used_Get
-func api_GraphMemory_Used_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	return C.ulonglong(op.Used)
-}
-
-//export api_GraphMemory_Used_Set
-func api_GraphMemory_Used_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	op.Used = uint64(val)
-}
-
-//export api_GraphMemory_UsedHigh_Get
-func api_GraphMemory_UsedHigh_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	return C.ulonglong(op.UsedHigh)
-}
-
-//export api_GraphMemory_UsedHigh_Set
-func api_GraphMemory_UsedHigh_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	op.UsedHigh = uint64(val)
-}
-
-//export api_GraphMemory_Reserved_Get
-func api_GraphMemory_Reserved_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	return C.ulonglong(op.Reserved)
-}
-
-//export api_GraphMemory_Reserved_Set
-func api_GraphMemory_Reserved_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	op.Reserved = uint64(val)
-}
-
-//export api_GraphMemory_ReservedHigh_Get
-func api_GraphMemory_ReservedHigh_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	return C.ulonglong(op.ReservedHigh)
-}
-
-//export api_GraphMemory_ReservedHigh_Set
-func api_GraphMemory_ReservedHigh_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_GraphMemory(handle)
-	op.ReservedHigh = uint64(val)
-}
-
-// --- wrapping struct: api.MemoryInfo ---
-//
-//export api_MemoryInfo_CTor
-func api_MemoryInfo_CTor() CGoHandle {
-	return CGoHandle(handleFromPtr_api_MemoryInfo(&api.MemoryInfo{}))
-}
-
-//export api_MemoryInfo_Free_Get
-func api_MemoryInfo_Free_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	return C.ulonglong(op.Free)
-}
-
-//export api_MemoryInfo_Free_Set
-func api_MemoryInfo_Free_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	op.Free = uint64(val)
-}
-
-//export api_MemoryInfo_Total_Get
-func api_MemoryInfo_Total_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	return C.ulonglong(op.Total)
-}
-
-//export api_MemoryInfo_Total_Set
-func api_MemoryInfo_Total_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	op.Total = uint64(val)
-}
-
-// --- wrapping struct: api.PriorityRange ---
-//
-//export api_PriorityRange_CTor
-func api_PriorityRange_CTor() CGoHandle {
-	return CGoHandle(handleFromPtr_api_PriorityRange(&api.PriorityRange{}))
-}
-
-//export api_PriorityRange_Least_Get
-func api_PriorityRange_Least_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_PriorityRange(handle)
-	return C.longlong(op.Least)
-}
-
-//export api_PriorityRange_Least_Set
-func api_PriorityRange_Least_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_PriorityRange(handle)
-	op.Least = int(val)
-}
-
-//export api_PriorityRange_Greatest_Get
-func api_PriorityRange_Greatest_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_PriorityRange(handle)
-	return C.longlong(op.Greatest)
-}
-
-//export api_PriorityRange_Greatest_Set
-func api_PriorityRange_Greatest_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_PriorityRange(handle)
-	op.Greatest = int(val)
-}
-
-// --- wrapping struct: api.Properties ---
-//
-//export api_Properties_CTor
-func api_Properties_CTor() CGoHandle {
-	return CGoHandle(handleFromPtr_api_Properties(&api.Properties{}))
-}
-
-//export api_Properties_Name_Get
-func api_Properties_Name_Get(handle CGoHandle) *C.char {
-	op := ptrFromHandle_api_Properties(handle)
-	return C.CString(op.Name)
-}
-
-//export api_Properties_Name_Set
-func api_Properties_Name_Set(handle CGoHandle, val *C.char) {
-	op := ptrFromHandle_api_Properties(handle)
-	op.Name = C.GoString(val)
-}
-
-//export api_Properties_UUID_Get
-func api_Properties_UUID_Get(handle CGoHandle) *C.char {
-	op := ptrFromHandle_api_Properties(handle)
-	return C.CString(op.UUID)
-}
-
-//export api_Properties_UUID_Set
-func api_Properties_UUID_Set(handle CGoHandle, val *C.char) {
-	op := ptrFromHandle_api_Properties(handle)
-	op.UUID = C.GoString(val)
-}
-
-//export api_Properties_PCIBusID_Get
-func api_Properties_PCIBusID_Get(handle CGoHandle) *C.char {
-	op := ptrFromHandle_api_Properties(handle)
-	return C.CString(op.PCIBusID)
-}
-
-//export api_Properties_PCIBusID_Set
-func api_Properties_PCIBusID_Set(handle CGoHandle, val *C.char) {
-	op := ptrFromHandle_api_Properties(handle)
-	op.PCIBusID = C.GoString(val)
-}
-
-//export api_Properties_ComputeMajor_Get
-func api_Properties_ComputeMajor_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_Properties(handle)
-	return C.longlong(op.ComputeMajor)
-}
-
-//export api_Properties_ComputeMajor_Set
-func api_Properties_ComputeMajor_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_Properties(handle)
-	op.ComputeMajor = int(val)
-}
-
-//export api_Properties_ComputeMinor_Get
-func api_Properties_ComputeMinor_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_Properties(handle)
-	return C.longlong(op.ComputeMinor)
-}
-
-//export api_Properties_ComputeMinor_Set
-func api_Properties_ComputeMinor_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_Properties(handle)
-	op.ComputeMinor = int(val)
-}
-
-//export api_Properties_TotalMemory_Get
-func api_Properties_TotalMemory_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_Properties(handle)
-	return C.ulonglong(op.TotalMemory)
-}
-
-//export api_Properties_TotalMemory_Set
-func api_Properties_TotalMemory_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_Properties(handle)
-	op.TotalMemory = uint64(val)
-}
 
 // ---- Slices ---
 
@@ -434,72 +141,27 @@ func api_Properties_TotalMemory_Set(handle CGoHandle, val C.ulonglong) {
 
 // ---- Constructors ---
 
-//export api_DeviceGraphMemory
-func api_DeviceGraphMemory(ordinal C.longlong) CGoHandle {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceGraphMemory(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return handleFromPtr_Ptr_api_GraphMemory(nil)
-	}
-	return handleFromPtr_Ptr_api_GraphMemory(cret)
-}
-
-//export api_DeviceMemoryInfo
-func api_DeviceMemoryInfo(ordinal C.longlong) CGoHandle {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceMemoryInfo(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return handleFromPtr_Ptr_api_MemoryInfo(nil)
-	}
-	return handleFromPtr_Ptr_api_MemoryInfo(cret)
-}
-
-//export api_DevicePriorityRange
-func api_DevicePriorityRange(ordinal C.longlong) CGoHandle {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DevicePriorityRange(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return handleFromPtr_Ptr_api_PriorityRange(nil)
-	}
-	return handleFromPtr_Ptr_api_PriorityRange(cret)
-}
-
-//export api_DeviceProperties
-func api_DeviceProperties(ordinal C.longlong) CGoHandle {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceProperties(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return handleFromPtr_Ptr_api_Properties(nil)
-	}
-	return handleFromPtr_Ptr_api_Properties(cret)
-}
-
 // ---- Functions ---
 
-//export api_DeviceName
-func api_DeviceName(ordinal C.longlong) *C.char {
+//export api_DeviceCount
+func api_DeviceCount() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceName(int(ordinal))
+	cret, __err := api.DeviceCount()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_DeviceSplit
+func api_DeviceSplit(ordinal C.longlong, count C.longlong, groups C.longlong, fine C.char) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceSplit(int(ordinal), int(count), int(groups), boolPyToGo(fine))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -511,10 +173,63 @@ func api_DeviceName(ordinal C.longlong) *C.char {
 	return C.CString(cret)
 }
 
-//export api_DeviceSplit
-func api_DeviceSplit(ordinal C.longlong, count C.longlong, groups C.longlong, fine C.char) *C.char {
+//export api_DeviceTotalMemory
+func api_DeviceTotalMemory(ordinal C.longlong) C.ulonglong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceSplit(int(ordinal), int(count), int(groups), boolPyToGo(fine))
+	cret, __err := api.DeviceTotalMemory(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.ulonglong(0)
+	}
+	return C.ulonglong(cret)
+}
+
+//export api_ResultName
+func api_ResultName(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultName(int(code)))
+
+}
+
+//export api_TrimGraphMemory
+func api_TrimGraphMemory(ordinal C.longlong) C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.TrimGraphMemory(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return boolGoToPy(false)
+	}
+	return boolGoToPy(cret)
+}
+
+//export api_DeviceFreeMemory
+func api_DeviceFreeMemory(ordinal C.longlong) C.ulonglong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceFreeMemory(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.ulonglong(0)
+	}
+	return C.ulonglong(cret)
+}
+
+//export api_DevicePriorityRange
+func api_DevicePriorityRange(ordinal C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DevicePriorityRange(int(ordinal))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -556,10 +271,10 @@ func api_DriverVersion() C.longlong {
 	return C.longlong(cret)
 }
 
-//export api_LiveObjects
-func api_LiveObjects() *C.char {
+//export api_Linked
+func api_Linked() *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.LiveObjects()
+	cret, __err := api.Linked()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -571,18 +286,10 @@ func api_LiveObjects() *C.char {
 	return C.CString(cret)
 }
 
-//export api_ResultExplanation
-func api_ResultExplanation(code C.longlong) *C.char {
+//export api_LiveStreams
+func api_LiveStreams() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultExplanation(int(code)))
-
-}
-
-//export api_SetDeviceLimit
-func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
+	cret, __err := api.LiveStreams()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -594,10 +301,10 @@ func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) 
 	return C.longlong(cret)
 }
 
-//export api_TrimGraphMemory
-func api_TrimGraphMemory(ordinal C.longlong) C.char {
+//export api_ResetGraphMemoryHigh
+func api_ResetGraphMemoryHigh(ordinal C.longlong) C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.TrimGraphMemory(int(ordinal))
+	cret, __err := api.ResetGraphMemoryHigh(int(ordinal))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -607,6 +314,22 @@ func api_TrimGraphMemory(ordinal C.longlong) C.char {
 		return boolGoToPy(false)
 	}
 	return boolGoToPy(cret)
+}
+
+//export api_ResultExplanation
+func api_ResultExplanation(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultExplanation(int(code)))
+
+}
+
+//export api_AttributeCount
+func api_AttributeCount() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.longlong(api.AttributeCount())
+
 }
 
 //export api_AttributeName
@@ -617,10 +340,10 @@ func api_AttributeName(i C.longlong) *C.char {
 
 }
 
-//export api_DeviceCount
-func api_DeviceCount() C.longlong {
+//export api_DeviceLimit
+func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceCount()
+	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -632,34 +355,34 @@ func api_DeviceCount() C.longlong {
 	return C.longlong(cret)
 }
 
-//export api_Profile
-func api_Profile(ordinal C.longlong, on C.char) C.char {
+//export api_DeviceName
+func api_DeviceName(ordinal C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.Profile(int(ordinal), boolPyToGo(on))
+	cret, __err := api.DeviceName(int(ordinal))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
 		estr := C.CString(__err.Error())
 		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
 		C.free(unsafe.Pointer(estr))
-		return boolGoToPy(false)
+		return C.CString("")
 	}
-	return boolGoToPy(cret)
+	return C.CString(cret)
 }
 
-//export api_DeviceAttribute
-func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
+//export api_DeviceUUID
+func api_DeviceUUID(ordinal C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
+	cret, __err := api.DeviceUUID(int(ordinal))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
 		estr := C.CString(__err.Error())
 		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
 		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
+		return C.CString("")
 	}
-	return C.longlong(cret)
+	return C.CString(cret)
 }
 
 //export api_DriverName
@@ -692,10 +415,10 @@ func api_DriverNotice() *C.char {
 	return C.CString(cret)
 }
 
-//export api_ResetGraphMemoryHigh
-func api_ResetGraphMemoryHigh(ordinal C.longlong) C.char {
+//export api_Profile
+func api_Profile(ordinal C.longlong, on C.char) C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.ResetGraphMemoryHigh(int(ordinal))
+	cret, __err := api.Profile(int(ordinal), boolPyToGo(on))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -705,22 +428,6 @@ func api_ResetGraphMemoryHigh(ordinal C.longlong) C.char {
 		return boolGoToPy(false)
 	}
 	return boolGoToPy(cret)
-}
-
-//export api_ResultName
-func api_ResultName(code C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultName(int(code)))
-
-}
-
-//export api_AttributeCount
-func api_AttributeCount() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.longlong(api.AttributeCount())
-
 }
 
 //export api_BufferID
@@ -738,10 +445,10 @@ func api_BufferID(ordinal C.longlong, address C.ulonglong) C.ulonglong {
 	return C.ulonglong(cret)
 }
 
-//export api_DeviceLimit
-func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
+//export api_DeviceAttribute
+func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
+	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -753,10 +460,10 @@ func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
 	return C.longlong(cret)
 }
 
-//export api_Linked
-func api_Linked() *C.char {
+//export api_DeviceGraphMemory
+func api_DeviceGraphMemory(ordinal C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.Linked()
+	cret, __err := api.DeviceGraphMemory(int(ordinal))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -768,10 +475,40 @@ func api_Linked() *C.char {
 	return C.CString(cret)
 }
 
-//export api_LiveStreams
-func api_LiveStreams() C.longlong {
+//export api_DevicePCIBusID
+func api_DevicePCIBusID(ordinal C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.LiveStreams()
+	cret, __err := api.DevicePCIBusID(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_LiveObjects
+func api_LiveObjects() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.LiveObjects()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_SetDeviceLimit
+func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {

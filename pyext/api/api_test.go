@@ -30,8 +30,10 @@ var failing = map[string]func() error{
 	"DeviceCount":          func() error { _, err := DeviceCount(); return err },
 	"DriverObjects":        func() error { _, err := DriverObjects(); return err },
 	"DeviceName":           func() error { _, err := DeviceName(0); return err },
-	"DeviceProperties":     func() error { _, err := DeviceProperties(0); return err },
-	"DeviceMemoryInfo":     func() error { _, err := DeviceMemoryInfo(0); return err },
+	"DeviceUUID":           func() error { _, err := DeviceUUID(0); return err },
+	"DevicePCIBusID":       func() error { _, err := DevicePCIBusID(0); return err },
+	"DeviceTotalMemory":    func() error { _, err := DeviceTotalMemory(0); return err },
+	"DeviceFreeMemory":     func() error { _, err := DeviceFreeMemory(0); return err },
 	"DevicePriorityRange":  func() error { _, err := DevicePriorityRange(0); return err },
 	"DeviceLimit":          func() error { _, err := DeviceLimit(0, 0); return err },
 	"DeviceGraphMemory":    func() error { _, err := DeviceGraphMemory(0); return err },
@@ -73,25 +75,35 @@ func TestFactsOfASimulatedDevice(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
 
-	p, err := DeviceProperties(1)
+	uuid, err := DeviceUUID(1)
 	require.NoError(t, err)
-	require.Equal(t, []int{8, 6}, []int{p.ComputeMajor, p.ComputeMinor})
-	require.Equal(t, uint64(1<<30), p.TotalMemory)
+	require.Len(t, uuid, 36)
+	bus, err := DevicePCIBusID(1)
+	require.NoError(t, err)
+	require.Regexp(t, `^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.0$`, bus)
+	total, err := DeviceTotalMemory(1)
+	require.NoError(t, err)
+	require.Equal(t, uint64(1<<30), total)
 	product, err := DeviceName(1)
 	require.NoError(t, err)
-	require.Equal(t, p.Name, product)
+	require.NotEmpty(t, product)
 	warp, err := DeviceAttribute(1, "warp_size")
 	require.NoError(t, err)
 	require.Equal(t, 32, warp)
-	m, err := DeviceMemoryInfo(1)
+	free, err := DeviceFreeMemory(1)
 	require.NoError(t, err)
-	require.Equal(t, MemoryInfo{Free: 1 << 30, Total: 1 << 30}, *m)
+	require.Equal(t, uint64(1<<30), free)
 	id, err := BufferID(1, 64)
 	require.NoError(t, err)
 	require.Zero(t, id)
-	r, err := DevicePriorityRange(1)
+	limits, err := DevicePriorityRange(1)
 	require.NoError(t, err)
+	var r struct{ Least, Greatest int }
+	require.NoError(t, json.Unmarshal([]byte(limits), &r))
 	require.Less(t, r.Greatest, r.Least)
+	sizes, err := DeviceGraphMemory(1)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"Used": 0, "UsedHigh": 0, "Reserved": 0, "ReservedHigh": 0}`, sizes)
 	_, err = DeviceName(2)
 	require.EqualError(t, err, "encoded: ordinal must be 0 to 1, got 2")
 }

@@ -11,53 +11,36 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// A Properties is what rarely changes about a device.
-type Properties struct {
-	// Name is the product's name.
-	Name string
-	// UUID identifies the device across processes, as nvidia-smi prints it
-	// without "GPU-".
-	UUID string `gopy:"uuid"`
-	// PCIBusID has the form "0000:3b:00.0".
-	PCIBusID string `gopy:"pci_bus_id"`
-	// ComputeMajor and ComputeMinor are the compute capability.
-	ComputeMajor, ComputeMinor int
-	// TotalMemory is in bytes.
-	TotalMemory uint64
-}
-
-// DeviceProperties returns the properties of a device.
-func DeviceProperties(ordinal int) (p *Properties, err error) {
+// DeviceUUID returns what identifies a device across processes, as nvidia-smi
+// prints it without "GPU-".
+func DeviceUUID(ordinal int) (uuid string, err error) {
 	defer contain(&err)
 	d, err := device(ordinal)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return readProperties(d)
+	u, err := d.UUID()
+	return u.String(), err
 }
 
-func readProperties(d *cuda.Device) (*Properties, error) {
-	name, err := d.Name()
+// DevicePCIBusID returns a device's PCI address, as "0000:3b:00.0".
+func DevicePCIBusID(ordinal int) (bus string, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	uuid, err := d.UUID()
+	return d.PCIBusID()
+}
+
+// DeviceTotalMemory returns the size of a device's memory, in bytes.
+func DeviceTotalMemory(ordinal int) (size uint64, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	bus, err := d.PCIBusID()
-	if err != nil {
-		return nil, err
-	}
-	major, minor, err := d.ComputeCapability()
-	if err != nil {
-		return nil, err
-	}
-	total, err := d.TotalMemory()
-	if err != nil {
-		return nil, err
-	}
-	return &Properties{name, uuid.String(), bus, major, minor, total}, nil
+	return d.TotalMemory()
 }
 
 // DeviceName returns a device's product name.
@@ -70,50 +53,36 @@ func DeviceName(ordinal int) (name string, err error) {
 	return d.Name()
 }
 
-// A MemoryInfo is the state of a device's memory.
-type MemoryInfo struct {
-	// Free and Total are in bytes.
-	Free, Total uint64
-}
-
-// DeviceMemoryInfo asks a device for its free memory. It makes the primary
-// context, if nobody did.
-func DeviceMemoryInfo(ordinal int) (m *MemoryInfo, err error) {
+// DeviceFreeMemory asks a device for its free memory, in bytes. It makes the
+// primary context, if nobody did.
+func DeviceFreeMemory(ordinal int) (size uint64, err error) {
 	defer contain(&err)
 	d, err := device(ordinal)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	free, total, err := d.MemInfo()
-	if err != nil {
-		return nil, err
-	}
-	return &MemoryInfo{free, total}, nil
+	size, _, err = d.MemInfo()
+	return size, err
 }
 
-// A PriorityRange is the range of stream priorities: greatest is the lower
-// number.
-type PriorityRange struct {
-	Least, Greatest int
-}
-
-// DevicePriorityRange returns the priorities that a device's streams can have.
-// It makes the primary context, if nobody did.
-func DevicePriorityRange(ordinal int) (p *PriorityRange, err error) {
+// DevicePriorityRange returns the priorities that a device's streams can have, as
+// a JSON object with Least and Greatest: greatest is the lower number. It makes the
+// primary context, if nobody did.
+func DevicePriorityRange(ordinal int) (limits string, err error) {
 	defer contain(&err)
 	d, err := device(ordinal)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	c, err := d.Context()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	least, greatest, err := c.StreamPriorityRange()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return &PriorityRange{least, greatest}, nil
+	return object(map[string]int{"Least": least, "Greatest": greatest})
 }
 
 // BufferID returns the number of the allocation that an address is in, or 0. It

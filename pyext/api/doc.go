@@ -14,10 +14,12 @@
 //
 // gopy binds every exported name of the files without build tags, and drops
 // what it cannot express without a word. So parameters are int, string or bool,
-// and results are one of those or a pointer to a struct of those, and an error.
-// No function returns an error alone: gopy leaks 30 bytes for each nil one. No
-// slices and no maps, because Python would see wrapper objects: tables are read
-// by index, and counts by kind are one JSON object.
+// and results are one of those, and an error. No function returns an error alone:
+// gopy leaks 30 bytes for each nil one. No structs, no slices and no maps, because
+// Python would get wrapper objects with a number that stands for the Go value, and
+// gopy counts references to it in Python: Ctrl-C between the number and the count
+// ends the process with a panic, or leaks the value. So tables are read by index,
+// and several values at once are one JSON object. pyext/gen.py refuses anything else.
 //
 // A panic in a bound function ends the Python process, so every function that
 // does more than read a table returns an error and defers contain.

@@ -3,25 +3,20 @@
 
 package api
 
-// A GraphMemory is the memory that a device has for the allocation nodes of graphs,
-// in bytes.
-type GraphMemory struct {
-	Used, UsedHigh, Reserved, ReservedHigh uint64
-}
-
-// DeviceGraphMemory returns how much memory a device has for graphs. It makes the
-// primary context, if nobody did.
-func DeviceGraphMemory(ordinal int) (m *GraphMemory, err error) {
+// DeviceGraphMemory returns how many bytes a device has for the allocation nodes of
+// graphs, as a JSON object with Used, UsedHigh, Reserved and ReservedHigh. It makes
+// the primary context, if nobody did.
+func DeviceGraphMemory(ordinal int) (sizes string, err error) {
 	defer contain(&err)
 	d, err := device(ordinal)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	sizes, err := d.GraphMemory()
+	m, err := d.GraphMemory()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return &GraphMemory{sizes.Used, sizes.UsedHigh, sizes.Reserved, sizes.ReservedHigh}, nil
+	return object(m)
 }
 
 // TrimGraphMemory gives back what a device has reserved for graphs and does not

@@ -31,7 +31,7 @@ func DriverObjects() (counts string, err error) {
 	return object(d.Live())
 }
 
-func object(counts map[string]int) (string, error) {
-	text, err := json.Marshal(counts)
+func object(fields any) (string, error) {
+	text, err := json.Marshal(fields)
 	return string(text), err
 }

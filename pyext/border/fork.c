@@ -29,11 +29,6 @@ int cudago_watch_fork(void) {
     return -1;
 }
 
-static PyObject *count(PyObject *function, PyObject *args, PyObject *keywords) {
-    if (cudago_forked) Py_RETURN_NONE; /* a wrapper dies, and its object is the parent's */
-    return PyObject_Call(function, args, keywords);
-}
-
 static PyObject *use(PyObject *function, PyObject *args, PyObject *keywords) {
     if (cudago_forked) return cudago_raise_unusable(), NULL;
     return PyObject_Call(function, args, keywords);
@@ -41,7 +36,6 @@ static PyObject *use(PyObject *function, PyObject *args, PyObject *keywords) {
 
 /* gopy's functions enter Go without a question, so each is put behind one that asks. */
 int cudago_guard_gopy(PyObject *gobind) {
-    static PyMethodDef counts = {"count", (PyCFunction)(void (*)(void))count, METH_VARARGS | METH_KEYWORDS, NULL};
     static PyMethodDef uses = {"use", (PyCFunction)(void (*)(void))use, METH_VARARGS | METH_KEYWORDS, NULL};
     PyObject *names = PyDict_Keys(PyModule_GetDict(gobind));
     int failed = !names;
@@ -49,8 +43,7 @@ int cudago_guard_gopy(PyObject *gobind) {
         PyObject *name = PyList_GetItem(names, k), *function = PyObject_GetAttr(gobind, name), *guard = NULL;
         if (!function) failed = 1;
         if (function && PyCFunction_Check(function)) {
-            int counting = !PyUnicode_CompareWithASCIIString(name, "IncRef") || !PyUnicode_CompareWithASCIIString(name, "DecRef");
-            guard = PyCFunction_NewEx(counting ? &counts : &uses, function, NULL);
+            guard = PyCFunction_NewEx(&uses, function, NULL);
             failed = !guard || PyObject_SetAttr(gobind, name, guard);
         }
         Py_XDECREF(guard);

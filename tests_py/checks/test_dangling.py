@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,34 @@ def test_dangling_copies(device, stream, ints):
                 cu.CheckError, match='node "upload": copy of 64 bytes, its source is'
             ):
                 step.launch(stream)
+
+
+def test_a_refused_launch_is_no_affair_of_other_threads(device, stream, correct):
+    """A wait on another stream neither fails for it, nor takes its text."""
+    other = device.create_stream()
+    good = cu.zeros(16, "i4", stream=other)
+    stale = device.allocate(64, stream=stream)
+    over = threading.Event()
+    refused, innocent = [], []
+
+    def waits():
+        while not over.is_set():
+            try:
+                good.numpy(stream=other)
+            except cu.CheckError as e:
+                innocent.append(e)
+
+    with cu.Graph() as graph:
+        graph.launch(cu.LaunchConfig(1, 1), correct["set"], int(stale.ptr), 0, 5)
+        with graph.instantiate() as step:
+            stale.close()
+            threads = [threading.Thread(target=waits) for _ in range(2)]
+            [t.start() for t in threads]
+            for _ in range(300):
+                with pytest.raises(cu.CheckError) as e:
+                    step.launch(stream)
+                refused.append(str(e.value))
+            over.set()
+            [t.join() for t in threads]
+    assert not innocent
+    assert all("graph launch refused, nothing ran" in text for text in refused)

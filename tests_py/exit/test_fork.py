@@ -183,7 +183,6 @@ s = cu.Device().create_stream()
 held.update(buffer=s.device.allocate(64, stream=s), event=s.record(), graph=cu.Graph())
 held["graph"].memset(held["buffer"], 0)
 held["step"] = held["graph"].instantiate()
-held["properties"] = cu._gopy.api.Properties()
 uses = [s.sync, s.record, cu.Graph, cu._gopy.api.device_count]
 
 def holds():

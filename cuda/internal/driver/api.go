@@ -55,7 +55,7 @@ type API interface {
 	// FaultReport describes the latest fault of a context in words: kernel,
 	// block, thread, address, nearest allocation. It is empty if there is
 	// nothing to add to the CUresult. After CUDAGO_CHECK_FAILED it returns the
-	// findings, once.
+	// findings, once; or, on the OS thread whose launch was refused, why.
 	FaultReport(ctx CUcontext) string
 
 	// Close releases what the driver object itself holds: libraries,

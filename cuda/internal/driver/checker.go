@@ -15,7 +15,8 @@ const CUDAGO_CHECK_FAILED CUresult = 10001
 //
 // A finding does not stop the work that it was found in. The next call that
 // waits for the context returns CUDAGO_CHECK_FAILED once, unless the check
-// "collect" is on, and the report is kept for TakeReports.
+// "collect" is on, and the report is kept for TakeReports. The launch of a graph
+// with dangling operands is refused: that call alone returns CUDAGO_CHECK_FAILED.
 type Checker interface {
 	// SetChecks switches to exactly the named checks, for work that is launched
 	// from now on, and returns those that were on. Names are separated by

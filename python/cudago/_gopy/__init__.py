@@ -11,6 +11,5 @@ and hangs it on itself. So ``cudago`` does this before it imports ``api``::
     from ._gopy import api
 
 It is done in Python, not by ``PyInit__core``, because that does not run again when somebody drops ``cudago`` from
-``sys.modules`` and imports it anew. In a forked child its functions raise, but for those that
-wrappers call when they die (fork.c).
+``sys.modules`` and imports it anew. In a forked child its functions raise (fork.c).
 """

@@ -17,10 +17,12 @@ references or defaults.
 
 gopy binds every exported name of the files without build tags, and drops
 what it cannot express without a word. So parameters are int, string or bool,
-and results are one of those or a pointer to a struct of those, and an error.
-No function returns an error alone: gopy leaks 30 bytes for each nil one. No
-slices and no maps, because Python would see wrapper objects: tables are read
-by index, and counts by kind are one JSON object.
+and results are one of those, and an error. No function returns an error alone:
+gopy leaks 30 bytes for each nil one. No structs, no slices and no maps, because
+Python would get wrapper objects with a number that stands for the Go value, and
+gopy counts references to it in Python: Ctrl-C between the number and the count
+ends the process with a panic, or leaks the value. So tables are read by index,
+and several values at once are one JSON object. pyext/gen.py refuses anything else.
 
 A panic in a bound function ends the Python process, so every function that
 does more than read a table returns an error and defers contain.
@@ -71,369 +73,6 @@ from cudago._gopy import go
 
 # ---- Structs ---
 
-# Python type for struct api.GraphMemory
-class GraphMemory(go.GoClass):
-	"""A GraphMemory is the memory that a device has for the allocation nodes of graphs,\nin bytes.\n"""
-	def __init__(self, *args, **kwargs):
-		"""
-		handle=A Go-side object is always initialized with an explicit handle=arg
-		otherwise parameters can be unnamed in order of field names or named fields
-		in which case a new Go object is constructed first
-		"""
-		if len(kwargs) == 1 and 'handle' in kwargs:
-			self.handle = kwargs['handle']
-			_gobind.IncRef(self.handle)
-		elif len(args) == 1 and isinstance(args[0], go.GoClass):
-			self.handle = args[0].handle
-			_gobind.IncRef(self.handle)
-		else:
-			self.handle = _gobind.api_GraphMemory_CTor()
-			_gobind.IncRef(self.handle)
-			if  0 < len(args):
-				self.Used = args[0]
-			if "Used" in kwargs:
-				self.Used = kwargs["Used"]
-			if  1 < len(args):
-				self.UsedHigh = args[1]
-			if "UsedHigh" in kwargs:
-				self.UsedHigh = kwargs["UsedHigh"]
-			if  2 < len(args):
-				self.Reserved = args[2]
-			if "Reserved" in kwargs:
-				self.Reserved = kwargs["Reserved"]
-			if  3 < len(args):
-				self.ReservedHigh = args[3]
-			if "ReservedHigh" in kwargs:
-				self.ReservedHigh = kwargs["ReservedHigh"]
-	def __del__(self):
-		_gobind.DecRef(self.handle)
-	def __str__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.GraphMemory{'
-		first = True
-		for v in pr:
-			if callable(v[1]):
-				continue
-			if first:
-				first = False
-			else:
-				sv += ', '
-			sv += v[0] + '=' + str(v[1])
-		return sv + '}'
-	def __repr__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.GraphMemory ( '
-		for v in pr:
-			if not callable(v[1]):
-				sv += v[0] + '=' + str(v[1]) + ', '
-		return sv + ')'
-	@property
-	def used(self):
-		return _gobind.api_GraphMemory_Used_Get(self.handle)
-	@used.setter
-	def used(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_GraphMemory_Used_Set(self.handle, value.handle)
-		else:
-			_gobind.api_GraphMemory_Used_Set(self.handle, value)
-	@property
-	def used_high(self):
-		return _gobind.api_GraphMemory_UsedHigh_Get(self.handle)
-	@used_high.setter
-	def used_high(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_GraphMemory_UsedHigh_Set(self.handle, value.handle)
-		else:
-			_gobind.api_GraphMemory_UsedHigh_Set(self.handle, value)
-	@property
-	def reserved(self):
-		return _gobind.api_GraphMemory_Reserved_Get(self.handle)
-	@reserved.setter
-	def reserved(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_GraphMemory_Reserved_Set(self.handle, value.handle)
-		else:
-			_gobind.api_GraphMemory_Reserved_Set(self.handle, value)
-	@property
-	def reserved_high(self):
-		return _gobind.api_GraphMemory_ReservedHigh_Get(self.handle)
-	@reserved_high.setter
-	def reserved_high(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_GraphMemory_ReservedHigh_Set(self.handle, value.handle)
-		else:
-			_gobind.api_GraphMemory_ReservedHigh_Set(self.handle, value)
-
-# Python type for struct api.MemoryInfo
-class MemoryInfo(go.GoClass):
-	"""A MemoryInfo is the state of a device's memory.\n"""
-	def __init__(self, *args, **kwargs):
-		"""
-		handle=A Go-side object is always initialized with an explicit handle=arg
-		otherwise parameters can be unnamed in order of field names or named fields
-		in which case a new Go object is constructed first
-		"""
-		if len(kwargs) == 1 and 'handle' in kwargs:
-			self.handle = kwargs['handle']
-			_gobind.IncRef(self.handle)
-		elif len(args) == 1 and isinstance(args[0], go.GoClass):
-			self.handle = args[0].handle
-			_gobind.IncRef(self.handle)
-		else:
-			self.handle = _gobind.api_MemoryInfo_CTor()
-			_gobind.IncRef(self.handle)
-			if  0 < len(args):
-				self.Free = args[0]
-			if "Free" in kwargs:
-				self.Free = kwargs["Free"]
-			if  1 < len(args):
-				self.Total = args[1]
-			if "Total" in kwargs:
-				self.Total = kwargs["Total"]
-	def __del__(self):
-		_gobind.DecRef(self.handle)
-	def __str__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.MemoryInfo{'
-		first = True
-		for v in pr:
-			if callable(v[1]):
-				continue
-			if first:
-				first = False
-			else:
-				sv += ', '
-			sv += v[0] + '=' + str(v[1])
-		return sv + '}'
-	def __repr__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.MemoryInfo ( '
-		for v in pr:
-			if not callable(v[1]):
-				sv += v[0] + '=' + str(v[1]) + ', '
-		return sv + ')'
-	@property
-	def free(self):
-		"""Free and Total are in bytes.
-		"""
-		return _gobind.api_MemoryInfo_Free_Get(self.handle)
-	@free.setter
-	def free(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_MemoryInfo_Free_Set(self.handle, value.handle)
-		else:
-			_gobind.api_MemoryInfo_Free_Set(self.handle, value)
-	@property
-	def total(self):
-		"""Free and Total are in bytes.
-		"""
-		return _gobind.api_MemoryInfo_Total_Get(self.handle)
-	@total.setter
-	def total(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_MemoryInfo_Total_Set(self.handle, value.handle)
-		else:
-			_gobind.api_MemoryInfo_Total_Set(self.handle, value)
-
-# Python type for struct api.PriorityRange
-class PriorityRange(go.GoClass):
-	"""A PriorityRange is the range of stream priorities: greatest is the lower\nnumber.\n"""
-	def __init__(self, *args, **kwargs):
-		"""
-		handle=A Go-side object is always initialized with an explicit handle=arg
-		otherwise parameters can be unnamed in order of field names or named fields
-		in which case a new Go object is constructed first
-		"""
-		if len(kwargs) == 1 and 'handle' in kwargs:
-			self.handle = kwargs['handle']
-			_gobind.IncRef(self.handle)
-		elif len(args) == 1 and isinstance(args[0], go.GoClass):
-			self.handle = args[0].handle
-			_gobind.IncRef(self.handle)
-		else:
-			self.handle = _gobind.api_PriorityRange_CTor()
-			_gobind.IncRef(self.handle)
-			if  0 < len(args):
-				self.Least = args[0]
-			if "Least" in kwargs:
-				self.Least = kwargs["Least"]
-			if  1 < len(args):
-				self.Greatest = args[1]
-			if "Greatest" in kwargs:
-				self.Greatest = kwargs["Greatest"]
-	def __del__(self):
-		_gobind.DecRef(self.handle)
-	def __str__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.PriorityRange{'
-		first = True
-		for v in pr:
-			if callable(v[1]):
-				continue
-			if first:
-				first = False
-			else:
-				sv += ', '
-			sv += v[0] + '=' + str(v[1])
-		return sv + '}'
-	def __repr__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.PriorityRange ( '
-		for v in pr:
-			if not callable(v[1]):
-				sv += v[0] + '=' + str(v[1]) + ', '
-		return sv + ')'
-	@property
-	def least(self):
-		return _gobind.api_PriorityRange_Least_Get(self.handle)
-	@least.setter
-	def least(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_PriorityRange_Least_Set(self.handle, value.handle)
-		else:
-			_gobind.api_PriorityRange_Least_Set(self.handle, value)
-	@property
-	def greatest(self):
-		return _gobind.api_PriorityRange_Greatest_Get(self.handle)
-	@greatest.setter
-	def greatest(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_PriorityRange_Greatest_Set(self.handle, value.handle)
-		else:
-			_gobind.api_PriorityRange_Greatest_Set(self.handle, value)
-
-# Python type for struct api.Properties
-class Properties(go.GoClass):
-	"""A Properties is what rarely changes about a device.\n"""
-	def __init__(self, *args, **kwargs):
-		"""
-		handle=A Go-side object is always initialized with an explicit handle=arg
-		otherwise parameters can be unnamed in order of field names or named fields
-		in which case a new Go object is constructed first
-		"""
-		if len(kwargs) == 1 and 'handle' in kwargs:
-			self.handle = kwargs['handle']
-			_gobind.IncRef(self.handle)
-		elif len(args) == 1 and isinstance(args[0], go.GoClass):
-			self.handle = args[0].handle
-			_gobind.IncRef(self.handle)
-		else:
-			self.handle = _gobind.api_Properties_CTor()
-			_gobind.IncRef(self.handle)
-			if  0 < len(args):
-				self.Name = args[0]
-			if "Name" in kwargs:
-				self.Name = kwargs["Name"]
-			if  1 < len(args):
-				self.UUID = args[1]
-			if "UUID" in kwargs:
-				self.UUID = kwargs["UUID"]
-			if  2 < len(args):
-				self.PCIBusID = args[2]
-			if "PCIBusID" in kwargs:
-				self.PCIBusID = kwargs["PCIBusID"]
-			if  3 < len(args):
-				self.ComputeMajor = args[3]
-			if "ComputeMajor" in kwargs:
-				self.ComputeMajor = kwargs["ComputeMajor"]
-			if  4 < len(args):
-				self.ComputeMinor = args[4]
-			if "ComputeMinor" in kwargs:
-				self.ComputeMinor = kwargs["ComputeMinor"]
-			if  5 < len(args):
-				self.TotalMemory = args[5]
-			if "TotalMemory" in kwargs:
-				self.TotalMemory = kwargs["TotalMemory"]
-	def __del__(self):
-		_gobind.DecRef(self.handle)
-	def __str__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.Properties{'
-		first = True
-		for v in pr:
-			if callable(v[1]):
-				continue
-			if first:
-				first = False
-			else:
-				sv += ', '
-			sv += v[0] + '=' + str(v[1])
-		return sv + '}'
-	def __repr__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.Properties ( '
-		for v in pr:
-			if not callable(v[1]):
-				sv += v[0] + '=' + str(v[1]) + ', '
-		return sv + ')'
-	@property
-	def name(self):
-		"""Name is the product's name.
-		"""
-		return _gobind.api_Properties_Name_Get(self.handle)
-	@name.setter
-	def name(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Properties_Name_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Properties_Name_Set(self.handle, value)
-	@property
-	def uuid(self):
-		"""UUID identifies the device across processes, as nvidia-smi prints it
-		without "GPU-".
-		"""
-		return _gobind.api_Properties_UUID_Get(self.handle)
-	@uuid.setter
-	def uuid(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Properties_UUID_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Properties_UUID_Set(self.handle, value)
-	@property
-	def pci_bus_id(self):
-		"""PCIBusID has the form "0000:3b:00.0".
-		"""
-		return _gobind.api_Properties_PCIBusID_Get(self.handle)
-	@pci_bus_id.setter
-	def pci_bus_id(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Properties_PCIBusID_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Properties_PCIBusID_Set(self.handle, value)
-	@property
-	def compute_major(self):
-		"""ComputeMajor and ComputeMinor are the compute capability.
-		"""
-		return _gobind.api_Properties_ComputeMajor_Get(self.handle)
-	@compute_major.setter
-	def compute_major(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Properties_ComputeMajor_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Properties_ComputeMajor_Set(self.handle, value)
-	@property
-	def compute_minor(self):
-		"""ComputeMajor and ComputeMinor are the compute capability.
-		"""
-		return _gobind.api_Properties_ComputeMinor_Get(self.handle)
-	@compute_minor.setter
-	def compute_minor(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Properties_ComputeMinor_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Properties_ComputeMinor_Set(self.handle, value)
-	@property
-	def total_memory(self):
-		"""TotalMemory is in bytes.
-		"""
-		return _gobind.api_Properties_TotalMemory_Get(self.handle)
-	@total_memory.setter
-	def total_memory(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Properties_TotalMemory_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Properties_TotalMemory_Set(self.handle, value)
-
 
 # ---- Slices ---
 
@@ -442,42 +81,15 @@ class Properties(go.GoClass):
 
 
 # ---- Constructors ---
-def device_graph_memory(ordinal):
-	"""DeviceGraphMemory(int ordinal) object m, str err
-
-	DeviceGraphMemory returns how much memory a device has for graphs. It makes the
-	primary context, if nobody did.
-	"""
-	return GraphMemory(handle=_gobind.api_DeviceGraphMemory(ordinal))
-def device_memory_info(ordinal):
-	"""DeviceMemoryInfo(int ordinal) object m, str err
-
-	DeviceMemoryInfo asks a device for its free memory. It makes the primary
-	context, if nobody did.
-	"""
-	return MemoryInfo(handle=_gobind.api_DeviceMemoryInfo(ordinal))
-def device_priority_range(ordinal):
-	"""DevicePriorityRange(int ordinal) object p, str err
-
-	DevicePriorityRange returns the priorities that a device's streams can have.
-	It makes the primary context, if nobody did.
-	"""
-	return PriorityRange(handle=_gobind.api_DevicePriorityRange(ordinal))
-def device_properties(ordinal):
-	"""DeviceProperties(int ordinal) object p, str err
-
-	DeviceProperties returns the properties of a device.
-	"""
-	return Properties(handle=_gobind.api_DeviceProperties(ordinal))
 
 
 # ---- Functions ---
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
+def device_count():
+	"""DeviceCount() int n, str err
 
-	DeviceName returns a device's product name.
+	DeviceCount returns the number of devices. It opens the driver.
 	"""
-	return _gobind.api_DeviceName(ordinal)
+	return _gobind.api_DeviceCount()
 def device_split(ordinal, count, groups, fine):
 	"""DeviceSplit(int ordinal, int count, int groups, bool fine) str parts, str err
 
@@ -487,6 +99,40 @@ def device_split(ordinal, count, groups, fine):
 	SMCount of 0 if nothing is.
 	"""
 	return _gobind.api_DeviceSplit(ordinal, count, groups, fine)
+def device_total_memory(ordinal):
+	"""DeviceTotalMemory(int ordinal) long size, str err
+
+	DeviceTotalMemory returns the size of a device's memory, in bytes.
+	"""
+	return _gobind.api_DeviceTotalMemory(ordinal)
+def result_name(code):
+	"""ResultName(int code) str
+
+	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
+	"""
+	return _gobind.api_ResultName(code)
+def trim_graph_memory(ordinal):
+	"""TrimGraphMemory(int ordinal) bool done, str err
+
+	TrimGraphMemory gives back what a device has reserved for graphs and does not
+	use. The result is true.
+	"""
+	return _gobind.api_TrimGraphMemory(ordinal)
+def device_free_memory(ordinal):
+	"""DeviceFreeMemory(int ordinal) long size, str err
+
+	DeviceFreeMemory asks a device for its free memory, in bytes. It makes the
+	primary context, if nobody did.
+	"""
+	return _gobind.api_DeviceFreeMemory(ordinal)
+def device_priority_range(ordinal):
+	"""DevicePriorityRange(int ordinal) str limits, str err
+
+	DevicePriorityRange returns the priorities that a device's streams can have, as
+	a JSON object with Least and Greatest: greatest is the lower number. It makes the
+	primary context, if nobody did.
+	"""
+	return _gobind.api_DevicePriorityRange(ordinal)
 def driver_objects():
 	"""DriverObjects() str counts, str err
 
@@ -501,107 +147,6 @@ def driver_version():
 	for 12.4. It opens the driver.
 	"""
 	return _gobind.api_DriverVersion()
-def live_objects():
-	"""LiveObjects() str counts, str err
-
-	LiveObjects counts what is held open for Python, as a JSON object from kinds
-	to numbers: gopy would make a map a class of its own. Kinds with none are
-	absent. It opens no driver.
-	"""
-	return _gobind.api_LiveObjects()
-def result_explanation(code):
-	"""ResultExplanation(int code) str
-
-	ResultExplanation says in a few words what a code means. It is empty for a
-	code that this version does not know.
-	"""
-	return _gobind.api_ResultExplanation(code)
-def set_device_limit(ordinal, limit, value):
-	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
-
-	SetDeviceLimit asks for one of a device's limits, and returns what the driver
-	has made of it.
-	"""
-	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
-def trim_graph_memory(ordinal):
-	"""TrimGraphMemory(int ordinal) bool done, str err
-
-	TrimGraphMemory gives back what a device has reserved for graphs and does not
-	use. The result is true.
-	"""
-	return _gobind.api_TrimGraphMemory(ordinal)
-def attribute_name(i):
-	"""AttributeName(int i) str
-
-	AttributeName returns the name of the i-th attribute, in alphabetic order:
-	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
-	"""
-	return _gobind.api_AttributeName(i)
-def device_count():
-	"""DeviceCount() int n, str err
-
-	DeviceCount returns the number of devices. It opens the driver.
-	"""
-	return _gobind.api_DeviceCount()
-def profile(ordinal, on):
-	"""Profile(int ordinal, bool on) bool collects, str err
-
-	Profile has a profiler that waits for this begin to collect, or end. It
-	returns on.
-	"""
-	return _gobind.api_Profile(ordinal, on)
-def device_attribute(ordinal, name):
-	"""DeviceAttribute(int ordinal, str name) int value, str err
-
-	DeviceAttribute returns one attribute of a device by its name.
-	"""
-	return _gobind.api_DeviceAttribute(ordinal, name)
-def driver_name():
-	"""DriverName() str name, str err
-
-	DriverName returns "nvidia" or "sim". It opens the driver.
-	"""
-	return _gobind.api_DriverName()
-def driver_notice():
-	"""DriverNotice() str notice, str err
-
-	DriverNotice says in one sentence why the simulated driver was chosen; it is
-	empty where nothing has to be said. It opens the driver.
-	"""
-	return _gobind.api_DriverNotice()
-def reset_graph_memory_high(ordinal):
-	"""ResetGraphMemoryHigh(int ordinal) bool done, str err
-
-	ResetGraphMemoryHigh starts the maxima of a device's memory for graphs anew. The
-	result is true.
-	"""
-	return _gobind.api_ResetGraphMemoryHigh(ordinal)
-def result_name(code):
-	"""ResultName(int code) str
-
-	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
-	"""
-	return _gobind.api_ResultName(code)
-def attribute_count():
-	"""AttributeCount() int
-
-	AttributeCount returns how many device attributes this version knows.
-	"""
-	return _gobind.api_AttributeCount()
-def buffer_id(ordinal, address):
-	"""BufferID(int ordinal, long address) long id, str err
-
-	BufferID returns the number of the allocation that an address is in, or 0. It
-	makes the device's primary context, if nobody did.
-	"""
-	return _gobind.api_BufferID(ordinal, address)
-def device_limit(ordinal, limit):
-	"""DeviceLimit(int ordinal, int limit) int value, str err
-
-	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
-	makes the primary context, if nobody did.
-	"""
-	return _gobind.api_DeviceLimit(ordinal, limit)
 def linked():
 	"""Linked() str versions, str err
 
@@ -616,3 +161,112 @@ def live_streams():
 	default streams that nobody holds. It opens no driver.
 	"""
 	return _gobind.api_LiveStreams()
+def reset_graph_memory_high(ordinal):
+	"""ResetGraphMemoryHigh(int ordinal) bool done, str err
+
+	ResetGraphMemoryHigh starts the maxima of a device's memory for graphs anew. The
+	result is true.
+	"""
+	return _gobind.api_ResetGraphMemoryHigh(ordinal)
+def result_explanation(code):
+	"""ResultExplanation(int code) str
+
+	ResultExplanation says in a few words what a code means. It is empty for a
+	code that this version does not know.
+	"""
+	return _gobind.api_ResultExplanation(code)
+def attribute_count():
+	"""AttributeCount() int
+
+	AttributeCount returns how many device attributes this version knows.
+	"""
+	return _gobind.api_AttributeCount()
+def attribute_name(i):
+	"""AttributeName(int i) str
+
+	AttributeName returns the name of the i-th attribute, in alphabetic order:
+	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
+	"""
+	return _gobind.api_AttributeName(i)
+def device_limit(ordinal, limit):
+	"""DeviceLimit(int ordinal, int limit) int value, str err
+
+	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
+	makes the primary context, if nobody did.
+	"""
+	return _gobind.api_DeviceLimit(ordinal, limit)
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
+
+	DeviceName returns a device's product name.
+	"""
+	return _gobind.api_DeviceName(ordinal)
+def device_uuid(ordinal):
+	"""DeviceUUID(int ordinal) str uuid, str err
+
+	DeviceUUID returns what identifies a device across processes, as nvidia-smi
+	prints it without "GPU-".
+	"""
+	return _gobind.api_DeviceUUID(ordinal)
+def driver_name():
+	"""DriverName() str name, str err
+
+	DriverName returns "nvidia" or "sim". It opens the driver.
+	"""
+	return _gobind.api_DriverName()
+def driver_notice():
+	"""DriverNotice() str notice, str err
+
+	DriverNotice says in one sentence why the simulated driver was chosen; it is
+	empty where nothing has to be said. It opens the driver.
+	"""
+	return _gobind.api_DriverNotice()
+def profile(ordinal, on):
+	"""Profile(int ordinal, bool on) bool collects, str err
+
+	Profile has a profiler that waits for this begin to collect, or end. It
+	returns on.
+	"""
+	return _gobind.api_Profile(ordinal, on)
+def buffer_id(ordinal, address):
+	"""BufferID(int ordinal, long address) long id, str err
+
+	BufferID returns the number of the allocation that an address is in, or 0. It
+	makes the device's primary context, if nobody did.
+	"""
+	return _gobind.api_BufferID(ordinal, address)
+def device_attribute(ordinal, name):
+	"""DeviceAttribute(int ordinal, str name) int value, str err
+
+	DeviceAttribute returns one attribute of a device by its name.
+	"""
+	return _gobind.api_DeviceAttribute(ordinal, name)
+def device_graph_memory(ordinal):
+	"""DeviceGraphMemory(int ordinal) str sizes, str err
+
+	DeviceGraphMemory returns how many bytes a device has for the allocation nodes of
+	graphs, as a JSON object with Used, UsedHigh, Reserved and ReservedHigh. It makes
+	the primary context, if nobody did.
+	"""
+	return _gobind.api_DeviceGraphMemory(ordinal)
+def device_pci_bus_id(ordinal):
+	"""DevicePCIBusID(int ordinal) str bus, str err
+
+	DevicePCIBusID returns a device's PCI address, as "0000:3b:00.0".
+	"""
+	return _gobind.api_DevicePCIBusID(ordinal)
+def live_objects():
+	"""LiveObjects() str counts, str err
+
+	LiveObjects counts what is held open for Python, as a JSON object from kinds
+	to numbers: gopy would make a map a class of its own. Kinds with none are
+	absent. It opens no driver.
+	"""
+	return _gobind.api_LiveObjects()
+def set_device_limit(ordinal, limit, value):
+	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
+
+	SetDeviceLimit asks for one of a device's limits, and returns what the driver
+	has made of it.
+	"""
+	return _gobind.api_SetDeviceLimit(ordinal, limit, value)

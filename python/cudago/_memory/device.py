@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -109,22 +110,22 @@ class Device(_core.Device):
     @property
     def total_memory(self) -> int:
         """Total device memory, in bytes."""
-        return int(read(api.device_properties, self.ordinal).total_memory)
+        return int(read(api.device_total_memory, self.ordinal))
 
     @property
     def free_memory(self) -> int:
         """Device memory that is free now, in bytes."""
-        return int(read(api.device_memory_info, self.ordinal).free)
+        return int(read(api.device_free_memory, self.ordinal))
 
     @property
     def uuid(self) -> str:
         """The device's UUID."""
-        return str(read(api.device_properties, self.ordinal).uuid)
+        return str(read(api.device_uuid, self.ordinal))
 
     @property
     def pci_bus_id(self) -> str:
         """The device's PCI address."""
-        return str(read(api.device_properties, self.ordinal).pci_bus_id)
+        return str(read(api.device_pci_bus_id, self.ordinal))
 
     @property
     def properties(self) -> DeviceProperties:
@@ -185,8 +186,8 @@ class Device(_core.Device):
     @property
     def stream_priority_range(self) -> tuple[int, int]:
         """The least and the greatest priority of streams: lower numbers are greater."""
-        found = read(api.device_priority_range, self.ordinal)
-        return int(found.least), int(found.greatest)
+        found = json.loads(read(api.device_priority_range, self.ordinal))
+        return int(found["Least"]), int(found["Greatest"])
 
     def create_stream(self, *, priority: int = 0, name: str = "", blocking: bool = False) -> Stream:
         """Create a stream.

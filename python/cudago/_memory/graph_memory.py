@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 from .._cold import read
 from .._gopy import api
 from .._native import or_closed
@@ -45,8 +47,8 @@ class GraphMemory:
     @property
     def statistics(self) -> PoolStatistics:
         """Bytes that graphs use, and that are reserved for them: now, and the maxima so far."""
-        m = read(api.device_graph_memory, self._ordinal)
-        return PoolStatistics(int(m.used), int(m.used_high), int(m.reserved), int(m.reserved_high))
+        m = json.loads(read(api.device_graph_memory, self._ordinal))
+        return PoolStatistics(m["Used"], m["UsedHigh"], m["Reserved"], m["ReservedHigh"])
 
     def trim(self) -> None:
         """Return what is reserved and not used by graphs to the device.

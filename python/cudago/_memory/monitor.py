@@ -132,7 +132,7 @@ class DeviceMonitor:
 
     def _device(self, library: Any) -> Any:
         """Return NVML's handle: its numbers are not CUDA's, which CUDA_VISIBLE_DEVICES changes."""
-        uuid = read(api.device_properties, self._ordinal).uuid
+        uuid = read(api.device_uuid, self._ordinal)
         try:
             return library.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
         except library.NVMLError:

@@ -60,7 +60,7 @@ def sends(cls: type[Any], reduce: Callable[[Any], tuple[Any, ...]]) -> None:
 def device_of(uuid: str) -> Device:
     """Return the device of another process, which may have another number here."""
     for ordinal in range(read(api.device_count)):
-        if read(api.device_properties, ordinal).uuid == uuid:
+        if read(api.device_uuid, ordinal) == uuid:
             return device_at(ordinal)  # the others get no context, which takes memory
     raise ValueError(
         f"no device here has the UUID {uuid}: the process that shares its memory or event uses "

@@ -77,6 +77,8 @@ type checker struct {
 	sites   map[int]string // guarded by mu; by OS thread, from NoteSite to the call
 	noted   atomic.Int32   // how many sites there are
 	buried  []*allocation  // guarded by mu; freed host memory, the latest last
+	refused map[int]string // guarded by mu; by OS thread, from a refused launch to its FaultReport
+	untold  atomic.Int32   // how many refusals there are
 }
 
 var _ driver.Checker = (*simulator)(nil)

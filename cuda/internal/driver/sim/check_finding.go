@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -75,10 +76,38 @@ func (k *checker) keep(text string) {
 	}
 }
 
+// refuse notes why this thread's call is refused. That is told to this thread
+// alone: a finding would fail the waits of others, for work that never ran.
+func (k *checker) refuse(text string) {
+	k.keep(text)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.refused == nil {
+		k.refused = map[int]string{}
+	}
+	k.refused[syscall.Gettid()] = text
+	k.untold.Store(int32(len(k.refused)))
+}
+
+// refusal returns why this thread's latest call was refused, once.
+func (k *checker) refusal() string {
+	if k.untold.Load() == 0 {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	tid := syscall.Gettid()
+	text := k.refused[tid]
+	delete(k.refused, tid)
+	k.untold.Store(int32(len(k.refused)))
+	return text
+}
+
 // outcome is result for calls that wait: they fail with unreported findings.
 // These count as unreported until the report is read, so that a caller that
 // drops the result does not lose them for others.
 func (c *context) outcome() driver.CUresult {
+	c.sim.check.refusal() // nobody asked: it is not what this call fails with
 	r := c.result()
 	if r == driver.CUDA_SUCCESS && c.findings.untold.Load() > 0 {
 		return driver.CUDAGO_CHECK_FAILED

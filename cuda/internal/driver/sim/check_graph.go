@@ -39,7 +39,7 @@ func (x *graphExec) refuseDangling() driver.CUresult {
 			if at := x.sim.check.site(""); at != "" {
 				text += "; launched at " + at
 			}
-			contextOfWork(n.work).found(text, x.sim.check.flags()&^checkCollect)
+			x.sim.check.refuse(text)
 			return driver.CUDAGO_CHECK_FAILED
 		}
 	}

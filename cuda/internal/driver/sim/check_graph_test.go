@@ -4,9 +4,11 @@
 package sim_test
 
 import (
+	"runtime"
 	"testing"
 	"unsafe"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -143,6 +145,37 @@ func TestDanglingGraphMemory(t *testing.T) {
 	ok(t, o.CuGraphLaunch(allocate, o.stream))
 	ok(t, o.CuGraphLaunch(use, o.stream))
 	ok(t, o.CuStreamSynchronize(o.stream))
+}
+
+// TestDanglingIsToldToItsCaller: other threads that wait meanwhile have nothing to
+// do with a refused launch, and do not take its text.
+func TestDanglingIsToldToItsCaller(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	p, r := o.CuMemAlloc(128)
+	ok(t, r)
+	g, r := o.CuGraphCreate(0)
+	ok(t, r)
+	o.touching(t, g, o.pointerTo(t, p))
+	x := o.instantiate(t, g)
+	ok(t, o.CuMemFree(p))
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, o.CuGraphLaunch(x, o.stream))
+	others := make(chan driver.CUresult)
+	go func() {
+		runtime.LockOSThread() // and end the thread
+		defer close(others)
+		others <- o.CuCtxPushCurrent(o.ctx)
+		others <- o.CuStreamQuery(o.stream)
+		others <- o.CuCtxSynchronize()
+		assert.Empty(t, o.FaultReport(o.ctx))
+	}()
+	for r := range others {
+		ok(t, r)
+	}
+	require.Regexp(t, "^graph launch refused", o.FaultReport(o.ctx))
+
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, o.CuGraphLaunch(x, o.stream)) // and nobody asks why
+	ok(t, o.CuStreamSynchronize(o.stream))
+	require.Empty(t, o.FaultReport(o.ctx))
 }
 
 // TestDanglingIsNoGuess: an operand that is no address of ours, or that points

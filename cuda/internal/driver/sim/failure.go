@@ -54,6 +54,9 @@ func failureOf(err error) *failure {
 }
 
 func (d *simulator) FaultReport(ctx driver.CUcontext) string {
+	if text := d.check.refusal(); text != "" {
+		return text
+	}
 	c := d.contexts.get(ctx)
 	if c == nil {
 		return ""
