@@ -6,6 +6,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +22,9 @@ type VirtualOptions struct {
 	Reserve uint64
 	// Peers are the other devices that may access the memory.
 	Peers []*Device
+	// Shareable says that other processes may import the memory: see
+	// [Buffer.ExportVirtual].
+	Shareable bool
 }
 
 // A VirtualMemoryResource allocates device memory that can grow in place: see
@@ -41,8 +45,8 @@ type VirtualMemoryResource struct {
 
 // NewVirtualMemoryResource returns a resource that allocates memory of d.
 //
-// Errors: [ErrorNotSupported] if d has no virtual memory management; an
-// [*ArgumentError] if a peer is d; [ErrorPeerAccessUnsupported] if a peer cannot
+// Errors: [ErrorNotSupported] if d has no virtual memory management, or shares no
+// such memory and o.Shareable is set; an [*ArgumentError] if a peer is d; [ErrorPeerAccessUnsupported] if a peer cannot
 // access d's memory.
 func NewVirtualMemoryResource(d *Device, o VirtualOptions) (*VirtualMemoryResource, error) {
 	const op = "cuMemGetAllocationGranularity"
@@ -67,6 +71,11 @@ func NewVirtualMemoryResource(d *Device, o VirtualOptions) (*VirtualMemoryResour
 	}
 	mr.prop.Type = driver.CU_MEM_ALLOCATION_TYPE_PINNED
 	mr.prop.Location = d.location()
+	if o.Shareable {
+		if err := mr.share(); err != nil {
+			return nil, err
+		}
+	}
 	mr.granularity, err = call1(c, op, func(api driver.API) (uint64, driver.CUresult) {
 		return api.CuMemGetAllocationGranularity(&mr.prop, driver.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 	})
@@ -142,7 +151,10 @@ func freeVirtual(a *allocation, s *Stream) {
 		a.virtual.mu.Lock()
 		defer a.virtual.mu.Unlock()
 		return a.virtual.cut(api, 0, 0)
-	}, func() { unuse(s) })
+	}, func() {
+		a.virtual.closeFiles() // of what the driver has released itself, or could not
+		unuse(s)
+	})
 }
 
 // Grow makes b larger in place: its address and content do not change, and
@@ -153,7 +165,7 @@ func freeVirtual(a *allocation, s *Stream) {
 // them.
 //
 // Only a Buffer that a [VirtualMemoryResource] allocated can grow; its slices
-// cannot. Growing to the size that b has does nothing.
+// cannot, nor can what is imported. Who has imported it keeps what it had. Growing to the size that b has does nothing.
 //
 // Errors: an [*ArgumentError] if b cannot grow or size is less than b has;
 // [ErrClosed]; [ErrorOutOfMemory] if there is not enough memory, or if the
@@ -163,8 +175,11 @@ func (b *Buffer) Grow(size uint64) error {
 		return err
 	}
 	defer b.a.release()
-	if b.a.virtual == nil {
+	switch {
+	case b.a.virtual == nil:
 		return badType("", "%v cannot grow: it was not allocated by a virtual memory resource", b)
+	case b.a.virtual.mr == nil:
+		return badType("", "%v cannot grow: it is imported, and only the process that allocated it can make it larger, for itself", b)
 	}
 	if !b.whole {
 		return badType("", "%v cannot grow: it is a slice of another one", b)
@@ -172,10 +187,11 @@ func (b *Buffer) Grow(size uint64) error {
 	return b.a.virtual.resize(size)
 }
 
-// virtualMemory is the memory of a Buffer that can grow.
+// virtualMemory is the memory of a Buffer that can grow, or that was imported from
+// a process where it can.
 type virtualMemory struct {
-	mr   *VirtualMemoryResource
-	size atomic.Uint64 // of the Buffer; it changes with mu locked
+	mr   *VirtualMemoryResource // nil if it was imported
+	size atomic.Uint64          // of the Buffer; it changes with mu locked
 
 	// mu serializes growing. It is locked during driver calls, which may wait
 	// for the device but never for a thread that waits for mu.
@@ -200,6 +216,7 @@ type mappedPiece struct {
 	size   uint64
 	handle driver.CUmemGenericAllocationHandle
 	mapped bool
+	file   *os.File // what other processes import; nil if they cannot
 }
 
 // resize makes the memory larger, or leaves it as it was.
@@ -259,6 +276,7 @@ func (v *virtualMemory) cut(api driver.API, reserved, pieces int) (op string, r 
 			}
 			p.mapped = false
 		}
+		p.closeFile()
 		if r := api.CuMemRelease(p.handle); r != driver.CUDA_SUCCESS {
 			return "cuMemRelease", r
 		}
@@ -365,12 +383,25 @@ func (v *virtualMemory) mapPiece(base driver.CUdeviceptr, size uint64) error {
 		return c.failAlloc("cuMemCreate", r, size)
 	}
 	v.pieces = append(v.pieces, mappedPiece{base: base, size: size, handle: h})
-	if r := c.drv.api.CuMemMap(base, size, 0, h, 0); r != driver.CUDA_SUCCESS {
-		return c.fail("cuMemMap", r, fmt.Sprintf("%d bytes at %#x", size, uint64(base)))
+	last := &v.pieces[len(v.pieces)-1]
+	if v.mr.IsShareable() {
+		if err := last.export(c); err != nil {
+			return err
+		}
 	}
-	v.pieces[len(v.pieces)-1].mapped = true
-	if r := c.drv.api.CuMemSetAccess(base, size, v.mr.access); r != driver.CUDA_SUCCESS {
-		return c.fail("cuMemSetAccess", r, fmt.Sprintf("%d bytes at %#x", size, uint64(base)))
+	return last.show(c, v.mr.access)
+}
+
+// show maps the piece, for use by devices.
+//
+// Preconditions: the context is current.
+func (p *mappedPiece) show(c *Context, access []driver.CUmemAccessDesc) error {
+	if r := c.drv.api.CuMemMap(p.base, p.size, 0, p.handle, 0); r != driver.CUDA_SUCCESS {
+		return c.fail("cuMemMap", r, fmt.Sprintf("%d bytes at %#x", p.size, uint64(p.base)))
+	}
+	p.mapped = true
+	if r := c.drv.api.CuMemSetAccess(p.base, p.size, access); r != driver.CUDA_SUCCESS {
+		return c.fail("cuMemSetAccess", r, fmt.Sprintf("%d bytes at %#x", p.size, uint64(p.base)))
 	}
 	return nil
 }

@@ -70,6 +70,11 @@ func (l *ledger) CuMemCreate(size uint64, prop *driver.CUmemAllocationProp, flag
 	return h, l.note(r, func() { l.handles[h] = true })
 }
 
+func (l *ledger) CuMemImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType) (driver.CUmemGenericAllocationHandle, driver.CUresult) {
+	h, r := l.API.CuMemImportFromShareableHandle(fd, typ)
+	return h, l.note(r, func() { l.handles[h] = true })
+}
+
 func (l *ledger) CuMemRelease(h driver.CUmemGenericAllocationHandle) driver.CUresult {
 	return l.note(l.API.CuMemRelease(h), func() { delete(l.handles, h) })
 }

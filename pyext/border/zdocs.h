@@ -497,14 +497,16 @@
     "Raises\n" \
     "------\n" \
     "TypeError\n" \
-    "    If the buffer is not one that a `VirtualMemoryResource` allocated, or is a view of one.\n" \
+    "    If the buffer is not one that a `VirtualMemoryResource` of this process allocated, or is\n" \
+    "    a view of one.\n" \
     "OutOfMemoryError\n" \
     "    If memory is short, or the addresses after the reserved range are taken. The buffer is\n" \
     "    unchanged.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Blocks until the memory is there. The new bytes can then be used on every stream.\n" \
+    "Blocks until the memory is there. The new bytes can then be used on every stream. What other\n" \
+    "processes have received of the buffer stays as large as it is: send it again.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

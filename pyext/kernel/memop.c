@@ -36,7 +36,7 @@ static QUIET const char *unfit(const OperandObject *o) {
     if (o->pageable) return "pageable host memory";
     if (is_managed(o)) return "managed memory";
     /* Of pools of host memory that is a guess; of those of device memory it was seen. */
-    if (o->cell->flags & (CUDAGO_CELL_IMPORTED | CUDAGO_CELL_POOLED)) return "a memory pool";
+    if (o->cell->flags & CUDAGO_CELL_POOLED || cudago_cell_of_their_pool(o->cell)) return "a memory pool";
     switch (o->cell->kind) {
     case CUDAGO_CELL_DEVICE:
     case CUDAGO_CELL_PINNED:

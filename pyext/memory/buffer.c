@@ -189,7 +189,11 @@ QUIET int cudago_cell_allocated(const cudago_cell *cell) {
 static QUIET int may_grow(BufferObject *self) {
     if (open_buffer(self)) return -1;
     if (self->grows) return 0;
-    if (self->cell->kind != CUDAGO_CELL_DEVICE || self->cell->flags & (CUDAGO_CELL_IMPORTED | CUDAGO_CELL_EXTERNAL))
+    if (self->cell->flags & CUDAGO_CELL_IMPORTED)
+        return PyErr_SetString(PyExc_TypeError, "the buffer cannot grow: its memory is imported, and only the process that allocated it "
+                                                "can make it larger, for itself"),
+               -1;
+    if (self->cell->kind != CUDAGO_CELL_DEVICE || self->cell->flags & CUDAGO_CELL_EXTERNAL)
         return PyErr_SetString(PyExc_TypeError, "the buffer cannot grow: only what a VirtualMemoryResource allocated can"), -1;
     if (!self->cell->size) return PyErr_SetString(PyExc_TypeError, "a buffer of no bytes has no address to grow at"), -1;
     return PyErr_SetString(PyExc_TypeError, "a view cannot grow: grow the buffer that was allocated, and take another view"), -1;

@@ -35,6 +35,10 @@ static QUIET cudago_pool_cell *exportable(BufferObject *buffer, cudago_span *b) 
     cudago_pool_cell *c = (cudago_pool_cell *)b->cell;
     if (b->cell->flags & CUDAGO_CELL_IMPORTED)
         return PyErr_SetString(PyExc_ValueError, "the memory is imported: only the process that allocated it can share it"), NULL;
+    if (cudago_cell_grows(b->cell))
+        return PyErr_SetString(PyExc_ValueError, "memory of a VirtualMemoryResource has no descriptor: multiprocessing sends it, as a "
+                                                 "Buffer or a Tensor, if the resource was created with ipc_enabled=True"),
+               NULL;
     int pooled = b->cell->kind == CUDAGO_CELL_POOL || b->cell->flags & CUDAGO_CELL_POOLED;
     if (!pooled || !c->held || !b->cell->ptr)
         return PyErr_SetString(PyExc_ValueError, "only memory of a pool with ipc_enabled can be shared with other processes"), NULL;

@@ -180,6 +180,7 @@ typedef struct {
 } cudago_virtual_cell;
 
 void cudago_virtual_cell_release(cudago_cell *cell);
+static inline QUIET int cudago_cell_grows(const cudago_cell *cell) { return cell->release == cudago_release_virtual; }
 /* The same for what another function of Go's releases, after the uses of the cell. */
 typedef void cudago_releaser(uint64_t id, uint64_t stream, uint64_t *others, uint64_t *positions, int n);
 void cudago_idle_release(cudago_virtual_cell *c, cudago_releaser *go);
@@ -216,10 +217,19 @@ typedef struct {
     int64_t slot;
 } cudago_shared;
 
-/* Memory that processes share: ipc.c. An exported allocation is freed after those who imported it have let go. An imported
- * one is a cudago_virtual_cell that does not grow, though it is memory of a pool; also if the host can read it. */
+/* Memory that processes share: ipc.c. An exported allocation of a pool is freed after those who imported it have let go. An
+ * imported one is a cudago_virtual_cell that does not grow, also if it is memory of a pool or the host can read it. */
 enum { CUDAGO_CELL_EXPORTED = 1u << 19,
        CUDAGO_CELL_IMPORTED = 1u << 20 };
+static inline QUIET int cudago_cell_of_their_pool(const cudago_cell *cell) {
+    return cell->flags & CUDAGO_CELL_IMPORTED && ((const cudago_pool_cell *)cell)->resource;
+}
+
+/* ipcvirtual.c: a cuda.VirtualPiece. */
+typedef struct {
+    uint64_t size;
+    int64_t fd;
+} cudago_piece;
 
 /* Memory of another API: external.c. A cudago_virtual_cell that does not grow, and that only its own device reaches. */
 enum { CUDAGO_CELL_EXTERNAL = 1u << 21 };
@@ -387,6 +397,8 @@ PyObject *cudago_prefetch_batch(PyObject *module, PyObject *const *args, Py_ssiz
 PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
 PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_buffer_import(PyObject *module, PyObject *args);
+PyObject *cudago_virtual_export(PyObject *module, PyObject *buffer);
+PyObject *cudago_virtual_import(PyObject *module, PyObject *args);
 PyObject *cudago_buffer_attach(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_set_allocated(PyObject *module, PyObject *callable);
 PyObject *cudago_buffers(PyObject *module, PyObject *unused);

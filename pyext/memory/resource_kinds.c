@@ -159,7 +159,7 @@ PyObject *cudago_resource_managed(PyObject *module, PyObject *args) {
     return making_end(&m);
 }
 
-/* _resource_virtual(cls, device, reserve, peers); reserve 0 means as much as the device has, peers has a bit for each
+/* _resource_virtual(cls, device, reserve, peers, shared); reserve 0 means as much as the device has, peers has a bit for each
  * device */
 PyObject *cudago_resource_virtual(PyObject *module, PyObject *args) {
     (void)module;
@@ -167,10 +167,11 @@ PyObject *cudago_resource_virtual(PyObject *module, PyObject *args) {
     making m = {.kind = RESOURCE_VIRTUAL};
     PyObject *device;
     long long reserve, peers;
-    if (!PyArg_ParseTuple(args, "OOLL", &m.cls, &device, &reserve, &peers) || making_begin(&m, device)) return NULL;
+    int shared;
+    if (!PyArg_ParseTuple(args, "OOLLp", &m.cls, &device, &reserve, &peers, &shared) || making_begin(&m, device)) return NULL;
     Py_BEGIN_ALLOW_THREADS
     m.peers = (uint32_t)peers;
-    m.id = cudagoResourceVirtual(m.home, (uint64_t)reserve, (uint64_t)peers, &m.st);
+    m.id = cudagoResourceVirtual(m.home, (uint64_t)reserve, (uint64_t)peers, shared, &m.st);
     Py_END_ALLOW_THREADS
     return making_end(&m);
 }

@@ -105,16 +105,17 @@ func cudagoResourceManaged(ordinal C.int32_t, st *C.cudago_status) C.uint64_t {
 }
 
 // cudagoResourceVirtual makes virtual memory; reserve 0 means as much as the
-// device has. peers has a bit for each device that may touch the memory.
+// device has. peers has a bit for each device that may touch the memory. Other
+// processes can import it if shared is not 0.
 //
 //export cudagoResourceVirtual
-func cudagoResourceVirtual(ordinal C.int32_t, reserve, peers C.uint64_t, st *C.cudago_status) C.uint64_t {
+func cudagoResourceVirtual(ordinal C.int32_t, reserve, peers C.uint64_t, shared C.int, st *C.cudago_status) C.uint64_t {
 	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
 		others, err := peersOf(uint64(peers))
 		if err != nil {
 			return resource{}, err
 		}
-		mr, err := cuda.NewVirtualMemoryResource(dev, cuda.VirtualOptions{Reserve: uint64(reserve), Peers: others})
+		mr, err := cuda.NewVirtualMemoryResource(dev, cuda.VirtualOptions{Reserve: uint64(reserve), Peers: others, Shareable: shared != 0})
 		return resource{MemoryResource: mr}, err
 	})
 }

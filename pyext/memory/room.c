@@ -31,6 +31,8 @@ static PyMethodDef functions[] = {
     {"_resource_python", cudago_resource_python, METH_O, NULL},
     {"_tallies", cudago_tallies, METH_O, NULL},
     {"_resource_virtual", cudago_resource_virtual, METH_VARARGS, NULL},
+    {"_virtual_export", METHOD(cudago_virtual_export), METH_O, NULL},
+    {"_virtual_import", cudago_virtual_import, METH_VARARGS, NULL},
     {0},
 };
 

@@ -592,14 +592,16 @@ class Buffer:
         Raises
         ------
         TypeError
-            If the buffer is not one that a `VirtualMemoryResource` allocated, or is a view of one.
+            If the buffer is not one that a `VirtualMemoryResource` of this process allocated, or is
+            a view of one.
         OutOfMemoryError
             If memory is short, or the addresses after the reserved range are taken. The buffer is
             unchanged.
 
         Notes
         -----
-        Blocks until the memory is there. The new bytes can then be used on every stream.
+        Blocks until the memory is there. The new bytes can then be used on every stream. What other
+        processes have received of the buffer stays as large as it is: send it again.
 
         References
         ----------
@@ -2030,8 +2032,12 @@ def _resource_managed(cls: type[_Resource], device: Device, /) -> _Resource: ...
 def _resource_python(cls: type[_Resource], /) -> _Resource: ...
 def _tallies(reset: bool, /) -> list[tuple[str, int, int, int]]: ...
 def _resource_virtual(
-    cls: type[_Resource], device: Device, reserve: int, peers: int, /
+    cls: type[_Resource], device: Device, reserve: int, peers: int, ipc: bool, /
 ) -> _Resource: ...
+def _virtual_export(buffer: Buffer, /) -> tuple[list[tuple[int, int]], int] | None: ...
+def _virtual_import(
+    stream: StreamLike, pieces: list[tuple[int, int]], offset: int, size: int, /
+) -> _buffers.Buffer: ...
 def _xla_pack(
     kernel: Kernel,
     config: LaunchConfig,

@@ -321,6 +321,13 @@ type VirtualMemoryAPI interface {
 	// CuMemUnmap takes whole mappings. It waits for no work that uses them.
 	CuMemUnmap(p CUdeviceptr, size uint64) CUresult
 	CuMemSetAccess(p CUdeviceptr, size uint64, desc []CUmemAccessDesc) CUresult
+	// CuMemExportToShareableHandle returns a new file descriptor, the caller's to
+	// close, which keeps the memory. typ must be
+	// CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, and h created for it.
+	CuMemExportToShareableHandle(h CUmemGenericAllocationHandle, typ CUmemAllocationHandleType, flags uint64) (fd int32, r CUresult)
+	// CuMemImportFromShareableHandle returns a handle of the same memory, which is
+	// released like one of CuMemCreate. It leaves fd open.
+	CuMemImportFromShareableHandle(fd int32, typ CUmemAllocationHandleType) (CUmemGenericAllocationHandle, CUresult)
 }
 
 // ModuleAPI is cuda.h's module management, occupancy and kernel launch.

@@ -589,6 +589,16 @@ func (d *Base) CuMemSetAccess(p CUdeviceptr, size uint64, desc []CUmemAccessDesc
 	return
 }
 
+func (d *Base) CuMemExportToShareableHandle(h CUmemGenericAllocationHandle, typ CUmemAllocationHandleType, flags uint64) (fd int32, result CUresult) {
+	result = d.answer("cuMemExportToShareableHandle")
+	return
+}
+
+func (d *Base) CuMemImportFromShareableHandle(fd int32, typ CUmemAllocationHandleType) (out0 CUmemGenericAllocationHandle, result CUresult) {
+	result = d.answer("cuMemImportFromShareableHandle")
+	return
+}
+
 func (d *Base) CuModuleLoadDataEx(image []byte) (m CUmodule, log string, result CUresult) {
 	result = d.answer("cuModuleLoadDataEx")
 	return

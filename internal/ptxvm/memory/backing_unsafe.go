@@ -72,10 +72,7 @@ func (b *backing) mapping(size uint64) (hostBlock, error) {
 
 // file maps part of a file. The offset is that of a page.
 func (b *backing) file(fd uintptr, offset int64, size uint64) (hostBlock, error) {
-	if size > 1<<46 {
-		return hostBlock{}, syscall.ENOMEM
-	}
-	mem, err := syscall.Mmap(int(fd), offset, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	mem, err := mapFile(fd, offset, size)
 	if err != nil {
 		return hostBlock{}, err
 	}
@@ -114,6 +111,13 @@ func (b *backing) close() {
 
 func mapMemory(size int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+}
+
+func mapFile(fd uintptr, offset int64, size uint64) ([]byte, error) {
+	if size > 1<<46 {
+		return nil, syscall.ENOMEM
+	}
+	return syscall.Mmap(int(fd), offset, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 }
 
 func unmapMemory(mem []byte) {

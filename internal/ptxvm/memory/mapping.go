@@ -54,7 +54,10 @@ func (r *Reservation) Free() { r.arena.free(r) }
 type Physical struct {
 	size uint64
 	host []byte
-	uses int // guarded by Memory.mu; the creator and each mapping
+	// theirs says that another process has created it, so that it does not count as
+	// used here.
+	theirs bool
+	uses   int // guarded by Memory.mu; the creator and each mapping
 }
 
 // Size returns the size in bytes.
@@ -65,17 +68,28 @@ func (p *Physical) Bytes() []byte { return p.host }
 
 // Create makes size bytes of physical memory, a multiple of MappingGranularity.
 func (m *Memory) Create(size uint64) (*Physical, error) {
+	return m.create(size, false, func() ([]byte, error) { return mapShared(size) })
+}
+
+// CreateFile is Create of memory that lies in a file, which can be closed then.
+func (m *Memory) CreateFile(f File, size uint64) (*Physical, error) {
+	return m.create(size, f.Theirs, func() ([]byte, error) { return mapFile(f.FD, f.Offset, size) })
+}
+
+func (m *Memory) create(size uint64, theirs bool, where func() ([]byte, error)) (*Physical, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if size > m.capacity || m.used > m.capacity-size {
+	if !theirs && (size > m.capacity || m.used > m.capacity-size) {
 		return nil, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
 	}
-	host, err := mapShared(size)
+	host, err := where()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
 	}
-	p := &Physical{size: size, host: host, uses: 1}
-	m.used += size
+	p := &Physical{size: size, host: host, theirs: theirs, uses: 1}
+	if !theirs {
+		m.used += size
+	}
 	if m.mapped.physical == nil {
 		m.mapped.physical = map[*Physical]struct{}{}
 	}
@@ -98,7 +112,9 @@ func (m *Memory) drop(p *Physical) {
 	if p.uses--; p.uses > 0 {
 		return
 	}
-	m.used -= p.size
+	if !p.theirs {
+		m.used -= p.size
+	}
 	delete(m.mapped.physical, p)
 	unmapMemory(p.host)
 }

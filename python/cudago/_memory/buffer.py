@@ -46,7 +46,8 @@ def not_pickled(self: object) -> NoReturn:
     """Say what can be sent instead of memory."""
     raise TypeError(
         f"cannot pickle {type(self).__qualname__!r} object: multiprocessing sends memory of a pool "
-        "with ipc_enabled; of other memory send a copy, such as t.numpy(stream=s)"
+        "or a VirtualMemoryResource with ipc_enabled; of other memory send a copy, such as "
+        "t.numpy(stream=s)"
     )
 
 
@@ -145,7 +146,8 @@ class Buffer(_core.Buffer):
         """Names the memory to other processes, for `from_ipc_descriptor`.
 
         Only for memory that this process has allocated from a pool with ``ipc_enabled``;
-        `ValueError` for other memory. Keep the buffer until the other process has imported it: from
+        `ValueError` for other memory, also for that of a `VirtualMemoryResource`, which is sent by
+        ``multiprocessing`` alone. Keep the buffer until the other process has imported it: from
         then on the memory is freed only after that process has let go of it, or has ended.
         """
         from .ipc import describe

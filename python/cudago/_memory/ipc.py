@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
@@ -17,6 +18,7 @@ from .._stream.ipc import device_of, sends
 from ..errors import ClosedError
 from .buffer import Buffer
 from .host_resource import PinnedMemoryResource
+from .ipc_virtual import export_virtual, import_virtual
 from .resource import DeviceMemoryResource, _Pooled
 
 if TYPE_CHECKING:
@@ -195,6 +197,11 @@ def remember(resource: _Pooled, id: bytes) -> None:
     sends(IPCAllocationHandle, _reduce_handle)
     sends(DeviceMemoryResource, _reduce_resource)
     sends(PinnedMemoryResource, _reduce_resource)
+    send_memory()
+
+
+def send_memory() -> None:
+    """Let multiprocessing send buffers and tensors of memory that is shared."""
     sends(Buffer, _reduce_buffer)
     sends(_core.Tensor, _reduce_tensor)
 
@@ -266,14 +273,24 @@ def _rebuild_resource(uuid: str, handle: IPCAllocationHandle, pinned: bool) -> _
 
 
 def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
+    virtual = export_virtual(buffer)
+    return _reduce_pooled(buffer) if virtual is None else (_rebuild_virtual, virtual)
+
+
+def _rebuild_virtual(*exported: Any) -> Buffer:
+    send_memory()  # it is not sent on, which is then explained
+    return import_virtual(*exported)
+
+
+def _reduce_pooled(buffer: Buffer) -> tuple[Any, ...]:
     try:
         descriptor = describe(buffer)
     except ClosedError:
         raise
     except ValueError as e:
         raise TypeError(
-            f"cannot send this memory to another process: {e}; take memory of a pool with "
-            "ipc_enabled, or send a copy such as t.numpy(stream=s)"
+            f"cannot send this memory to another process: {e}; take memory of a pool or of a "
+            "VirtualMemoryResource with ipc_enabled, or send a copy such as t.numpy(stream=s)"
         ) from e
     resource = _known.get(descriptor.pool)
     if resource is None or resource.is_closed:
@@ -297,16 +314,16 @@ def _reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         )
     turned = tuple(slice(None, None, -1 if stride < 0 else 1) for stride in tensor.strides)
     forward = tensor[turned]  # its first element is at its lowest address
-    _, place = _reduce_buffer(forward._span[0])
-    return _rebuild_tensor, (*place, forward.dtype_name, forward.shape, forward.strides, turned)
+    memory = _reduce_buffer(forward._span[0])
+    return _rebuild_tensor, (memory, forward.dtype_name, forward.shape, forward.strides, turned)
 
 
 def _rebuild_tensor(
-    resource: DeviceMemoryResource | PinnedMemoryResource,
-    descriptor: IPCBufferDescriptor,
+    memory: tuple[Callable[..., Buffer], tuple[Any, ...]],
     dtype: str,
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     turned: tuple[slice, ...],
 ) -> Tensor:
-    return _rebuild_buffer(resource, descriptor).view(dtype, shape, strides)[turned]
+    rebuild, place = memory
+    return rebuild(*place).view(dtype, shape, strides)[turned]

@@ -385,11 +385,14 @@ class VirtualMemoryResource(MemoryResource):
         times the buffer's size.
     peers : iterable of Device
         Other devices whose kernels can access the memory, including what `Buffer.grow` adds.
+    ipc_enabled : bool
+        Whether ``multiprocessing`` can send the buffers, and tensors over them, to other processes:
+        see the Notes.
 
     Raises
     ------
     UnsupportedError
-        If the device has no virtual memory management.
+        If the device has no virtual memory management, or cannot share such memory.
     CUDAError
         If a peer cannot access memory of the device.
 
@@ -400,9 +403,18 @@ class VirtualMemoryResource(MemoryResource):
     stream that used it last. Most devices map memory in units of 2 MiB, so small buffers waste much
     of it.
 
+    With `ipc_enabled` another process receives a buffer over the same bytes, as large as it was
+    when it was sent, in one range of addresses even if it has grown. That one cannot grow, and
+    only its device can access it. Each process closes its own: the memory is freed with the last.
+    Keep a buffer open until the process that it is an argument of has started. What ``send`` of a
+    pipe or ``put`` of a queue has sent is kept by the message. Each allocation, and each growth,
+    has a file descriptor as long as the memory is there, and a process that receives it needs as
+    many for a moment.
+
     References
     ----------
-    ``cuMemAddressReserve``, ``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemUnmap``
+    ``cuMemAddressReserve``, ``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemUnmap``,
+    ``cuMemExportToShareableHandle``, ``cuMemImportFromShareableHandle``
 
     Examples
     --------
@@ -415,20 +427,37 @@ class VirtualMemoryResource(MemoryResource):
     np.uint64(16)
     """
 
-    __slots__ = ()
+    __slots__ = ("_is_shared",)
+    _is_shared: bool
 
     if TYPE_CHECKING:
 
         def allocate(self, size: SupportsIndex, /, *, stream: StreamLike) -> Buffer: ...
 
     def __new__(
-        cls, device: Device, *, reserve: int | None = None, peers: Iterable[Device] = ()
+        cls,
+        device: Device,
+        *,
+        reserve: int | None = None,
+        peers: Iterable[Device] = (),
+        ipc_enabled: bool = False,
     ) -> VirtualMemoryResource:
         """Create the resource."""
         if reserve is not None and not 0 <= reserve < 1 << 63:
             raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
         mask = mask_of(peers, device, "peers")
-        return _core._resource_virtual(cls, device, reserve or 0, mask)
+        made = _core._resource_virtual(cls, device, reserve or 0, mask, ipc_enabled)
+        made._is_shared = bool(ipc_enabled)
+        if made._is_shared:
+            from .ipc import send_memory
+
+            send_memory()
+        return made
+
+    @property
+    def is_ipc_enabled(self) -> bool:
+        """Whether ``multiprocessing`` can send the buffers to other processes."""
+        return self._is_shared
 
 
 _core._set_class("MemoryResource", MemoryResource)

@@ -52,7 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
 }
 
 var groups = []map[string]func(*suite){
-	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, sharedPools, importedMemories, importedHostMemories, sharedEvents, batches, virtuals, streams, greens, memOps, externals, events, hostFunctions, modules, launches, tensorMaps, textures, arrays, mipmaps, cubes,
+	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, sharedPools, importedMemories, importedHostMemories, sharedEvents, batches, virtuals, sharedVirtuals, streams, greens, memOps, externals, events, hostFunctions, modules, launches, tensorMaps, textures, arrays, mipmaps, cubes,
 	peers, graphs, edges, nodes, graphMemories, movedGraphs, conditionals, execs, updates, captures, invalidations, faults, resets,
 }
 

@@ -944,6 +944,22 @@ func (d *Driver) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []driver
 	return d.API.CuMemSetAccess(p, size, desc)
 }
 
+// CuMemExportToShareableHandle calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemExportToShareableHandle(h driver.CUmemGenericAllocationHandle, typ driver.CUmemAllocationHandleType, flags uint64) (fd int32, result driver.CUresult) {
+	if result = d.next("CuMemExportToShareableHandle"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemExportToShareableHandle(h, typ, flags)
+}
+
+// CuMemImportFromShareableHandle calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType) (out0 driver.CUmemGenericAllocationHandle, result driver.CUresult) {
+	if result = d.next("CuMemImportFromShareableHandle"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemImportFromShareableHandle(fd, typ)
+}
+
 // CuModuleLoadDataEx calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuModuleLoadDataEx(image []byte) (m driver.CUmodule, log string, result driver.CUresult) {
 	if result = d.next("CuModuleLoadDataEx"); result != driver.CUDA_SUCCESS {

@@ -557,10 +557,17 @@ func TestSharingCalls(t *testing.T) {
 	e, r := d.CuIpcOpenEventHandle(event)
 	require.Zero(t, r)
 	require.EqualValues(t, 0x42, e)
+	out, r = d.CuMemExportToShareableHandle(1<<63, fd, 0)
+	require.Zero(t, r)
+	require.EqualValues(t, 19, out)
+	h, r := d.CuMemImportFromShareableHandle(20, fd)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUmemGenericAllocationHandle(1<<62), h)
 	require.Equal(t, []string{
 		"cuMemPoolExportToShareableHandle 0xb 1 0", "cuMemPoolImportFromShareableHandle 18 1 0",
 		"cuMemPoolExportPointer 0x6000", "cuMemPoolImportPointer 0xc 1 64",
 		"cuIpcGetEventHandle 0x41", "cuIpcOpenEventHandle 64 1",
+		"cuMemExportToShareableHandle 0x8000000000000000 1 0", "cuMemImportFromShareableHandle 20 1",
 	}, s.calls(t))
 }
 

@@ -188,6 +188,24 @@ static inline out cuMemPoolImportFromShareableHandle(address fn, int fd, CUmemAl
 	return o;
 }
 
+static inline out cuMemExportToShareableHandle(address fn, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type, uint64_t flags)
+{
+	GUARD(out)
+	union { int fd; char fabric[64]; } handle = {-1}; // room for the largest kind
+	CUresult r = CAST((void *, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long))(&handle, h, type, flags);
+	out o = {r, (uint64_t)(int64_t)handle.fd};
+	return o;
+}
+
+static inline out cuMemImportFromShareableHandle(address fn, int fd, CUmemAllocationHandleType type)
+{
+	GUARD(out)
+	CUmemGenericAllocationHandle h = 0;
+	CUresult r = CAST((CUmemGenericAllocationHandle *, void *, CUmemAllocationHandleType))(&h, (void *)(intptr_t)fd, type);
+	out o = {r, h};
+	return o;
+}
+
 // Attributes have 1, 4 or 8 bytes; the hosts that CUDA runs on are little
 // endian, so that the zeroed rest widens the value. Only the device ordinal
 // is signed.

@@ -46,3 +46,14 @@ func (d *binding) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUmemA
 		C.CUmemAllocationHandleType(typ), C.uint64_t(flags))
 	return driver.CUmemoryPool(o.value), driver.CUresult(o.r)
 }
+
+func (d *binding) CuMemExportToShareableHandle(h driver.CUmemGenericAllocationHandle, typ driver.CUmemAllocationHandleType, flags uint64) (int32, driver.CUresult) {
+	o := C.cuMemExportToShareableHandle(d.fn[cuMemExportToShareableHandle], C.CUmemGenericAllocationHandle(h),
+		C.CUmemAllocationHandleType(typ), C.uint64_t(flags))
+	return int32(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuMemImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType) (driver.CUmemGenericAllocationHandle, driver.CUresult) {
+	o := C.cuMemImportFromShareableHandle(d.fn[cuMemImportFromShareableHandle], C.int(fd), C.CUmemAllocationHandleType(typ))
+	return driver.CUmemGenericAllocationHandle(o.value), driver.CUresult(o.r)
+}

@@ -121,6 +121,8 @@ const (
 	cuMemMap
 	cuMemUnmap
 	cuMemSetAccess
+	cuMemExportToShareableHandle
+	cuMemImportFromShareableHandle
 	cuModuleLoadDataEx
 	cuModuleUnload
 	cuModuleGetFunction
@@ -334,6 +336,8 @@ var entries = [entryCount]entry{
 	cuMemMap:                                         {"cuMemMap", 10020, "", required},
 	cuMemUnmap:                                       {"cuMemUnmap", 10020, "", required},
 	cuMemSetAccess:                                   {"cuMemSetAccess", 10020, "", required},
+	cuMemExportToShareableHandle:                     {"cuMemExportToShareableHandle", 10020, "", optional},
+	cuMemImportFromShareableHandle:                   {"cuMemImportFromShareableHandle", 10020, "", optional},
 	cuModuleLoadDataEx:                               {"cuModuleLoadDataEx", 2010, "", required},
 	cuModuleUnload:                                   {"cuModuleUnload", 2000, "", required},
 	cuModuleGetFunction:                              {"cuModuleGetFunction", 2000, "", required},

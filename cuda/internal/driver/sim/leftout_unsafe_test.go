@@ -108,8 +108,8 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 		_, r = o.CuGraphAddEventRecordNode(g, nil, e)
 		return r
 	},
-	"virtual memory that is shared with other processes": func(_ *testing.T, o *one) driver.CUresult {
-		return physical(o, func(p *driver.CUmemAllocationProp) { p.RequestedHandleTypes = 1 })
+	"virtual memory that is shared by other handles than file descriptors": func(_ *testing.T, o *one) driver.CUresult {
+		return physical(o, func(p *driver.CUmemAllocationProp) { p.RequestedHandleTypes = 8 })
 	},
 	"virtual memory on the host": func(_ *testing.T, o *one) driver.CUresult {
 		return physical(o, func(p *driver.CUmemAllocationProp) { p.Location.Type = 2 })

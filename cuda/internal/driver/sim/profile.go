@@ -61,7 +61,7 @@ const (
 // not in it, but known, is 0: the feature is absent.
 func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 	p := profiles[c.major*10+c.minor]
-	return map[driver.CUdevice_attribute]int32{
+	all := map[driver.CUdevice_attribute]int32{
 		driver.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:                 maxBlockThreads,
 		driver.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:                       maxBlockXY,
 		driver.CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:                       maxBlockXY,
@@ -141,15 +141,9 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT:      mostArrayLayered,
 		driver.CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS:      mostArrayLayers,
 		driver.CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:           toInt(c.major >= 9),
-		driver.CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED:  1,
-		driver.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:                1,
-		driver.CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:        int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-		driver.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:                   1,
-		driver.CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:           1,
 		driver.CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:             1,
 		driver.CU_DEVICE_ATTRIBUTE_NUMA_ID:                               -1,
 		driver.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:                          0,
-		driver.CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:      1,
 		driver.CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:                 1,
 		driver.CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:               1,
 		driver.CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:     1,
@@ -158,6 +152,19 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:           1,
 		driver.CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:           1,
 	}
+	maps.Copy(all, memoryAttributes)
+	return all
+}
+
+// memoryAttributes say which kinds of memory there are, and what processes share.
+var memoryAttributes = map[driver.CUdevice_attribute]int32{
+	driver.CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED:        1,
+	driver.CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: 1,
+	driver.CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:                      1,
+	driver.CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:              int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+	driver.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:                         1,
+	driver.CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:                 1,
+	driver.CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:            1,
 }
 
 // reservedShared is what the system takes of each block's shared memory.

@@ -105,7 +105,7 @@ func (v *virtualSpace) forget(dev *device) {
 		return m.dev == dev
 	})
 	for _, p := range v.handles.removeIf(func(p *physical) bool { return p.dev == dev }) {
-		dev.memory.Release(p.memory)
+		p.release()
 	}
 }
 

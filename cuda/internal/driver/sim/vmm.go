@@ -5,6 +5,7 @@ package sim
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"sort"
 	"sync"
@@ -26,10 +27,24 @@ type virtualSpace struct {
 	mapped   []*virtualMapping     // guarded by mu; by address
 }
 
-// physical is memory that cuMemCreate made.
+// physical is memory that cuMemCreate made, or another process's that was
+// imported.
 type physical struct {
 	dev    *device
 	memory *memory.Physical
+	file   *os.File // of memory that other processes may import; open as long as the handle is
+}
+
+// release ends the handle; mappings keep the memory.
+func (p *physical) release() {
+	p.dev.memory.Release(p.memory)
+	p.closeFile()
+}
+
+func (p *physical) closeFile() {
+	if p.file != nil {
+		_ = p.file.Close()
+	}
 }
 
 // virtualMapping is physical memory at an address. Immutable.
@@ -83,6 +98,9 @@ func (v *virtualSpace) find(addr uint64) *virtualMapping {
 // close frees the reservations. The devices have been closed, and with them all
 // mappings.
 func (v *virtualSpace) close() {
+	for _, p := range v.handles.all() {
+		p.closeFile()
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, r := range v.reserved {
@@ -99,13 +117,14 @@ func (d *simulator) virtualCall() driver.CUresult {
 	return d.permitted()
 }
 
-// deviceOf checks the properties of physical memory: that of a device, with no
-// extras.
+// deviceOf checks the properties of physical memory: that of a device, perhaps for
+// sharing, with no other extras.
 func (d *simulator) deviceOf(prop *driver.CUmemAllocationProp) (*device, driver.CUresult) {
 	if prop == nil || prop.Type != driver.CU_MEM_ALLOCATION_TYPE_PINNED || prop.Win32HandleMetaData != 0 {
 		return nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if prop.Location.Type != driver.CU_MEM_LOCATION_TYPE_DEVICE || prop.RequestedHandleTypes != 0 ||
+	if prop.Location.Type != driver.CU_MEM_LOCATION_TYPE_DEVICE ||
+		prop.RequestedHandleTypes&^int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 ||
 		prop.CompressionType != 0 || prop.GpuDirectRDMACapable != 0 || prop.Usage != 0 {
 		return nil, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
@@ -180,7 +199,13 @@ func (d *simulator) CuMemCreate(size uint64, prop *driver.CUmemAllocationProp, f
 	if size == 0 || size%memory.MappingGranularity != 0 || flags != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	made, err := dev.memory.Create(size)
+	p := &physical{dev: dev}
+	var err error
+	if prop.RequestedHandleTypes != 0 {
+		err = p.createShared(size)
+	} else {
+		p.memory, err = dev.memory.Create(size)
+	}
 	if errors.Is(err, memory.ErrOutOfMemory) {
 		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
@@ -188,12 +213,12 @@ func (d *simulator) CuMemCreate(size uint64, prop *driver.CUmemAllocationProp, f
 		return 0, driver.CUDA_ERROR_UNKNOWN
 	}
 	if d.config.full {
-		bytes := made.Bytes()
+		bytes := p.memory.Bytes()
 		for i := range bytes {
 			bytes[i] = poisonByte
 		}
 	}
-	return d.virtual.handles.add(&physical{dev, made}), driver.CUDA_SUCCESS
+	return d.virtual.handles.add(p), driver.CUDA_SUCCESS
 }
 
 func (d *simulator) CuMemRelease(h driver.CUmemGenericAllocationHandle) driver.CUresult {
@@ -204,7 +229,7 @@ func (d *simulator) CuMemRelease(h driver.CUmemGenericAllocationHandle) driver.C
 	if p == nil {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
-	p.dev.memory.Release(p.memory)
+	p.release()
 	return driver.CUDA_SUCCESS
 }
 

@@ -94,14 +94,14 @@ func TestVirtualMemoryThatIsNotSupported(t *testing.T) {
 	require.Equal(t, driver.CUDA_ERROR_NOT_INITIALIZED, r)
 	ok(t, api.CuInit(0))
 	shared, onHost, unknown := pinnedOn(0), pinnedOn(0), pinnedOn(2)
-	shared.RequestedHandleTypes = 1
+	shared.RequestedHandleTypes = 8 // CU_MEM_HANDLE_TYPE_FABRIC
 	onHost.Location.Type = 2
 	for _, tt := range []struct {
 		name string
 		prop *driver.CUmemAllocationProp
 		want driver.CUresult
 	}{
-		{"shared with other processes", shared, driver.CUDA_ERROR_NOT_SUPPORTED},
+		{"shared by other handles than file descriptors", shared, driver.CUDA_ERROR_NOT_SUPPORTED},
 		{"on the host", onHost, driver.CUDA_ERROR_NOT_SUPPORTED},
 		{"on no device", unknown, driver.CUDA_ERROR_INVALID_DEVICE},
 		{"nothing", nil, driver.CUDA_ERROR_INVALID_VALUE},

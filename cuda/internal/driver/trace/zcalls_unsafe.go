@@ -827,6 +827,20 @@ func (d *tracer) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []driver
 	return
 }
 
+func (d *tracer) CuMemExportToShareableHandle(h driver.CUmemGenericAllocationHandle, typ driver.CUmemAllocationHandleType, flags uint64) (fd int32, result driver.CUresult) {
+	call := d.begin("cuMemExportToShareableHandle", []field{{"h", h}, {"typ", typ}, {"flags", flags}})
+	fd, result = d.API.CuMemExportToShareableHandle(h, typ, flags)
+	call.end(result, []field{{"fd", fd}})
+	return
+}
+
+func (d *tracer) CuMemImportFromShareableHandle(fd int32, typ driver.CUmemAllocationHandleType) (out0 driver.CUmemGenericAllocationHandle, result driver.CUresult) {
+	call := d.begin("cuMemImportFromShareableHandle", []field{{"fd", fd}, {"typ", typ}})
+	out0, result = d.API.CuMemImportFromShareableHandle(fd, typ)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
 func (d *tracer) CuModuleLoadDataEx(image []byte) (m driver.CUmodule, log string, result driver.CUresult) {
 	call := d.begin("cuModuleLoadDataEx", []field{{"image", image}})
 	m, log, result = d.API.CuModuleLoadDataEx(image)

@@ -366,6 +366,20 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(handle *pool, void *in, int t
 	return 0;
 }
 
+EXPORT CUresult cuMemExportToShareableHandle(void *out, unsigned long long h, int type, unsigned long long flags)
+{
+	note("cuMemExportToShareableHandle %#llx %d %llu", h, type, flags);
+	*(int *)out = 19;
+	return 0;
+}
+
+EXPORT CUresult cuMemImportFromShareableHandle(unsigned long long *h, void *in, int type)
+{
+	note("cuMemImportFromShareableHandle %d %d", (int)(intptr_t)in, type);
+	*h = 1ull << 62;
+	return 0;
+}
+
 EXPORT CUresult cuMemPoolExportPointer(opaque *out, CUdeviceptr p)
 {
 	note("cuMemPoolExportPointer %#llx", (unsigned long long)p);

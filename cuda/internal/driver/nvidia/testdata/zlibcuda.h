@@ -794,6 +794,8 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuMemMap", (void *)cuMemMap},
 	{"cuMemUnmap", (void *)cuMemUnmap},
 	{"cuMemSetAccess", (void *)cuMemSetAccess},
+	{"cuMemExportToShareableHandle", (void *)cuMemExportToShareableHandle},
+	{"cuMemImportFromShareableHandle", (void *)cuMemImportFromShareableHandle},
 	{"cuModuleLoadDataEx", (void *)cuModuleLoadDataEx},
 	{"cuModuleUnload", (void *)cuModuleUnload},
 	{"cuModuleGetFunction", (void *)cuModuleGetFunction},
