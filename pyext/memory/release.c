@@ -46,6 +46,7 @@ static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
 }
 
 QUIET void cudago_pool_cell_forget(cudago_pool_cell *c) {
+    if (c->listed) cudago_large_remove(c);
     if (!cudago_forked) cudago_uses_free(&c->uses);
     if (!cudago_forked) cudago_stream_release(c->stream);
     if (c->held && !cudago_forked) cudago_pool_let_go(c->held);
