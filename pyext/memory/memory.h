@@ -397,6 +397,7 @@ PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
 PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_buffer_import(PyObject *module, PyObject *args);
 PyObject *cudago_buffer_attach(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_given(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_set_allocated(PyObject *module, PyObject *callable);
 PyObject *cudago_buffers(PyObject *module, PyObject *unused);
 PyObject *cudago_set_dying(PyObject *module, PyObject *callable);
