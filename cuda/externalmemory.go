@@ -116,7 +116,7 @@ func (m *ExternalMemory) unmap(a *allocation, s *Stream) {
 	var captured func() (bool, error)
 	var on *Stream
 	if s != nil {
-		on = s.anyThread()
+		on = s.OnAnyThread()
 		captured = on.capturing
 	}
 	a.ctx.disposeSteps(a.what(), captured, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {

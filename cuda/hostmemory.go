@@ -105,7 +105,7 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 	}
 	a.base = base
 	a.free = func(a *allocation, s *Stream) {
-		on := s.anyThread()
+		on := s.OnAnyThread()
 		var captured func() (bool, error)
 		if on != nil {
 			captured = on.capturing

@@ -460,7 +460,7 @@ func (mr *ImportedMemoryResource) Import(e PointerExport, s *Stream) (*Buffer, e
 // cuMemFree returns when that is done; a free in the order of a stream would have
 // to be waited for.
 func (mr *ImportedMemoryResource) free(a *allocation, s *Stream, it *imported) {
-	on, all := s.anyThread(), &a.ctx.drv.imports
+	on, all := s.OnAnyThread(), &a.ctx.drv.imports
 	counted := false        // guarded by all.mu; a failed call is tried again
 	var ended []importedWay // likewise
 	a.ctx.dispose("cuMemFree", a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {

@@ -315,7 +315,7 @@ func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, err
 // free frees a in the order of s.
 func (mr *DeviceMemoryResource) free(a *allocation, s *Stream) {
 	mr.freed.Store(true)
-	on := s.anyThread()
+	on := s.OnAnyThread()
 	a.ctx.dispose("cuMemFreeAsync", a.what(), func() (bool, error) {
 		if !mr.MayFree(a.base) {
 			return true, nil
@@ -329,10 +329,10 @@ func (mr *DeviceMemoryResource) free(a *allocation, s *Stream) {
 	})
 }
 
-// anyThread returns the stream to use for s on any thread on which the last
-// holder may release: the per-thread default stream would be another one there.
+// OnAnyThread returns the stream to use for s on any thread, such as that on which
+// the last holder of memory releases it: the per-thread default stream would be another one there.
 // The legacy default stream waits for the per-thread ones of all threads.
-func (s *Stream) anyThread() *Stream {
+func (s *Stream) OnAnyThread() *Stream {
 	if s != nil && s == s.ctx.perThread {
 		return s.ctx.legacy
 	}

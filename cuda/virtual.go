@@ -143,7 +143,7 @@ func (mr *VirtualMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, erro
 // freeVirtual releases everything once s has completed: unmapping does not wait
 // for the work that uses the memory.
 func freeVirtual(a *allocation, s *Stream) {
-	on := s.anyThread()
+	on := s.OnAnyThread()
 	a.ctx.disposeSteps(a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
 		if !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
 			return "cuStreamSynchronize", notYet

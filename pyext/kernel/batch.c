@@ -30,6 +30,14 @@ static void batch_free(batch *b) {
     free(b->copies);
 }
 
+enum { NAME_SIZE = 40 };
+
+/* What errors call a side of a copy. */
+static QUIET const char *side_name(char *out, Py_ssize_t i, int k) {
+    snprintf(out, NAME_SIZE, "copy %lld: %s", (long long)i, k ? "src" : "dst");
+    return out;
+}
+
 /* Makes Operands of two lists of equal length. */
 static int batch_read(batch *b, PyObject *dsts, PyObject *srcs) {
     if (!PyList_Check(dsts) || !PyList_Check(srcs) || PyList_Size(dsts) != PyList_Size(srcs))
@@ -41,8 +49,11 @@ static int batch_read(batch *b, PyObject *dsts, PyObject *srcs) {
     for (Py_ssize_t i = 0; i < b->n; i++) {
         PyObject *objects[2] = {PyList_GetItem(dsts, i), PyList_GetItem(srcs, i)};
         if (!objects[0] || !objects[1]) return -1;
-        for (int k = 0; k < 2; k++)
-            if (!(b->pairs[i].sides[k] = cudago_operand(objects[k], k ? 0 : OPERAND_WRITABLE, k ? "src" : "dst"))) return -1;
+        for (int k = 0; k < 2; k++) {
+            char name[NAME_SIZE];
+            b->pairs[i].sides[k] = cudago_operand(objects[k], k ? 0 : OPERAND_WRITABLE, side_name(name, i, k));
+            if (!b->pairs[i].sides[k]) return -1;
+        }
     }
     return 0;
 }
@@ -78,9 +89,13 @@ static QUIET int goes_across(const pair *p, int32_t device) {
 
 static QUIET int pair_now(const pair *p, Py_ssize_t i, int32_t device, int capturing) {
     OperandObject *dst = p->sides[0], *src = p->sides[1];
-    if (cudago_operand_now(dst) || cudago_operand_now(src)) return -1;
+    char to[NAME_SIZE], from[NAME_SIZE];
+    side_name(to, i, 0);
+    side_name(from, i, 1);
+    if (cudago_operand_now(dst)) return cudago_raise_closed_named(to);
+    if (cudago_operand_now(src)) return cudago_raise_closed_named(from);
     if (!capturing && goes_across(p, device)) return sizes_now(p, i);
-    if (cudago_stream_reaches(dst->cell, dst->device, device, "dst") || cudago_stream_reaches(src->cell, src->device, device, "src")) return -1;
+    if (cudago_stream_reaches(dst->cell, dst->device, device, to) || cudago_stream_reaches(src->cell, src->device, device, from)) return -1;
     return sizes_now(p, i);
 }
 

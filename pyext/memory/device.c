@@ -52,7 +52,43 @@ static PyObject *resource_of(DeviceObject *self) {
     return NEW_REF(self->resource);
 }
 
-/* By a resource written in Python, which must answer with a Buffer. */
+enum { NO_BUFFER = -2,
+       CLOSED_BUFFER = -1 };
+static QUIET int64_t size_now(PyObject *given) {
+    const BufferObject *b = (BufferObject *)given;
+    if (!cudago_is(given, CLS_BUFFER)) return NO_BUFFER;
+    return cudago_cell_closed(b->cell) ? CLOSED_BUFFER : (int64_t)b->size;
+}
+
+/* What a resource written in Python has answered may be anything. */
+static int check_given(PyObject *resource, PyObject *given, uint64_t wanted) {
+    int64_t size = size_now(given);
+    if (size >= (int64_t)wanted) return 0;
+    PyObject *who = PyObject_GetAttrString((PyObject *)Py_TYPE(resource), "__name__");
+    PyObject *what = PyObject_GetAttrString((PyObject *)Py_TYPE(given), "__name__");
+    if (!who || !what) {
+    } else if (size == NO_BUFFER) {
+        PyErr_Format(PyExc_TypeError, "allocate() of %S must return a Buffer, not %S", who, what);
+    } else if (size == CLOSED_BUFFER) {
+        PyErr_Format(PyExc_ValueError, "allocate() of %S returned a closed buffer", who);
+    } else {
+        PyErr_Format(PyExc_ValueError, "allocate() of %S returned %lld bytes, %llu were asked for", who, (long long)size,
+                     (unsigned long long)wanted);
+    }
+    Py_XDECREF(who);
+    Py_XDECREF(what);
+    return -1;
+}
+
+/* _given(resource, buffer, nbytes): checks and returns what allocate() of a resource has returned. */
+PyObject *cudago_given(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    uint64_t wanted;
+    if (n != 3) return PyErr_SetString(PyExc_TypeError, "_given(resource, buffer, nbytes)"), NULL;
+    if (cudago_size(args[2], "size in bytes", &wanted) || check_given(args[0], args[1], wanted)) return NULL;
+    return NEW_REF(args[1]);
+}
+
 static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (n != 1 || !cudago_names_stream(names))
         return PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream"), NULL;
@@ -62,8 +98,11 @@ static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_s
     Py_XDECREF(stream);
     Py_XDECREF(size);
     Py_XDECREF(method);
-    if (!buffer || cudago_is(buffer, CLS_BUFFER)) return buffer;
-    PyErr_Format(PyExc_TypeError, "allocate() of %R must return a Buffer, not %R", (PyObject *)Py_TYPE(resource), (PyObject *)Py_TYPE(buffer));
+    uint64_t wanted = 0;
+    if (!buffer) return NULL;
+    /* What is no number the resource has understood. */
+    if ((!PyIndex_Check(args[0]) || !cudago_size(args[0], "size in bytes", &wanted)) && !check_given(resource, buffer, wanted))
+        return buffer;
     Py_DECREF(buffer);
     return NULL;
 }

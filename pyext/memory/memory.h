@@ -104,7 +104,7 @@ static inline QUIET int cudago_resource_lost(const ResourceObject *r) {
 QUIET uint64_t cudago_resource_now(ResourceObject *r); /* Go's handle of an open resource; 0 with ClosedError */
 
 /* Stream-ordered memory: C allocates and frees it without calling Go. */
-typedef struct {
+typedef struct cudago_pool_cell {
     cudago_cell cell;
     cudago_stream *stream; /* the stream it was allocated on and will be freed on, in stream order */
     cudago_uses uses;      /* on other streams: the free waits for them, as does whoever is given the memory */
@@ -113,11 +113,20 @@ typedef struct {
     int32_t home;          /* of CUDAGO_CELL_POOLED: the device whose reset would unmap it */
     uint64_t ordered, settled; /* marks of its stream up to which the legacy default stream and the host come after it */
     uint64_t awaited;      /* what its stream said of that when the memory was allocated: see cudago_stream_done */
+    struct cudago_pool_cell *older, *newer; /* in the list of large.c */
+    int32_t listed;        /* there */
+    uint32_t site;         /* the line that made it, if it is: cudago_site */
 } cudago_pool_cell;
 
 /* A cudago_pool_cell of CUDAGO_CELL_PINNED or CUDAGO_CELL_MANAGED: memory of a pool that the host can read. Host memory of
  * other kinds belongs to no stream. */
 enum { CUDAGO_CELL_POOLED = 1u << 18 };
+
+/* large.c */
+enum { CUDAGO_LARGE_BYTES = 1 << 20 };
+QUIET void cudago_large_add(cudago_pool_cell *c);
+QUIET void cudago_large_remove(cudago_pool_cell *c);
+PyObject *cudago_largest(PyObject *module, PyObject *count);
 
 /* Fills in a new cell, which retains the stream; visible as cudagoHostVisible says. */
 QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, int visible, uint64_t ptr, uint64_t size, cudago_stream *s);
@@ -400,6 +409,7 @@ PyObject *cudago_buffer_import(PyObject *module, PyObject *args);
 PyObject *cudago_virtual_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_virtual_import(PyObject *module, PyObject *args);
 PyObject *cudago_buffer_attach(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_given(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_set_allocated(PyObject *module, PyObject *callable);
 PyObject *cudago_buffers(PyObject *module, PyObject *unused);
 PyObject *cudago_set_dying(PyObject *module, PyObject *callable);

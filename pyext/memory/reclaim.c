@@ -7,10 +7,10 @@
 #include "_cgo_export.h"
 
 /* What is done when there is not enough memory. What was let go may not be free yet: the reaper waits for the work that
- * uses it, and pools keep what is free. */
+ * uses it, frees are queued in streams, and pools keep what is free. */
 
 /* Work that never ends, because it waits for this thread say, must not make an error a hang. */
-enum { PATIENCE_MS = 2000 };
+enum { PATIENCE_MS = 10000 };
 
 /* In a capture waiting could last forever and trimming could invalidate it; a callback holds up what it would wait for. */
 static QUIET int may_reclaim(void) {
@@ -26,12 +26,46 @@ static int flush_slice(void) {
     return done;
 }
 
+/* Each of these waits until *left is used up, and returns -1 with an exception if the wait has to end before. */
+static int flush(int *left) {
+    for (; *left > 0 && !flush_slice(); *left -= CUDAGO_SLICE_MS)
+        if (cudago_interrupted()) return -1;
+    return 0;
+}
+
+static QUIET int freed_in(uint64_t *ids, int room) {
+    int n = 0;
+    for (cudago_stream *s = cudago_streams; s; s = s->next)
+        if (s->freed && !cudago_stream_lost(s) && n++ < room) ids[n - 1] = s->id;
+    return n;
+}
+
+static int await_frees(int *left) {
+    int n = freed_in(NULL, 0);
+    uint64_t *ids = n ? malloc((size_t)n * sizeof *ids) : NULL, wait;
+    if (!ids) return 0;
+    n = freed_in(ids, n);
+    Py_BEGIN_ALLOW_THREADS
+    wait = cudagoFreesBegin(ids, n);
+    Py_END_ALLOW_THREADS
+    int r = 0, over = 0;
+    for (; !r && !over && *left > 0; *left -= CUDAGO_SLICE_MS) {
+        Py_BEGIN_ALLOW_THREADS
+        over = cudagoFreesSlice(wait, CUDAGO_SLICE_MS);
+        Py_END_ALLOW_THREADS
+        if (!over) r = cudago_interrupted();
+    }
+    cudagoFreesEnd(wait);
+    free(ids);
+    return r;
+}
+
 int cudago_reclaim(void) {
     if (!may_reclaim()) return 0;
     PyErr_Clear();
     cudago_drain();
-    for (int waited = 0; waited < PATIENCE_MS && !flush_slice(); waited += CUDAGO_SLICE_MS)
-        if (cudago_interrupted()) return -1;
+    int left = PATIENCE_MS;
+    if (flush(&left) || await_frees(&left)) return -1;
     Py_BEGIN_ALLOW_THREADS
     cudagoTrimPools();
     Py_END_ALLOW_THREADS

@@ -46,6 +46,7 @@ static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
 }
 
 QUIET void cudago_pool_cell_forget(cudago_pool_cell *c) {
+    if (c->listed) cudago_large_remove(c);
     if (!cudago_forked) cudago_uses_free(&c->uses);
     if (!cudago_forked) cudago_stream_release(c->stream);
     if (c->held && !cudago_forked) cudago_pool_let_go(c->held);
@@ -108,6 +109,7 @@ QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c) {
 }
 static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
+    c->stream->freed = 1;
     if (c->held && !cudago_pool_may_free_on(c->held, c->stream->id)) c->held->holders++; /* the pool is never destroyed */
     return cudago_pool_cell_may_stick(c) ? free_away(c, r) : free_now(c, r);
 }

@@ -17,6 +17,7 @@ QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, in
     c->stream = s;
     c->awaited = s->awaited;
     cudago_stream_retain(s);
+    if (size >= CUDAGO_LARGE_BYTES) cudago_large_add(c);
     if (visible) { /* to everybody else the simulated device's memory is host memory */
         c->cell.host = size ? cudagoHostAddress(device, ptr) : 0;
         c->cell.device_type = kDLCPU;
@@ -25,10 +26,14 @@ QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, in
     return &c->cell;
 }
 
-static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
-    c->resource = self->id;
+/* From now on another thread may close the resource. */
+static QUIET void hold_pool(ResourceObject *self, cudago_pool_cell *c) {
     c->held = self->held;
     if (c->held) c->held->holders++;
+}
+
+static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
+    c->resource = self->id;
     return cudago_pool_cell_fill(c, self->home, self->host_visible && !self->space, ptr, size, s);
 }
 
@@ -71,6 +76,52 @@ static int refuse_capture_of_pooled(void) {
     return -1;
 }
 
+static QUIET int32_t call_driver(uintptr_t pool, uint64_t size, const cudago_stream *s, uint64_t *ptr) {
+    int pushed;
+    int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuMemAllocFromPoolAsync(ptr, size, pool, s->h);
+    cudago_ctx_leave(pushed);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    return r;
+}
+
+static QUIET cudago_cell *pool_cell_made(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
+    uint32_t kind = self->space == SPACE_MANAGED ? CUDAGO_CELL_MANAGED : self->space ? CUDAGO_CELL_PINNED
+                                                                                     : CUDAGO_CELL_POOL;
+    cudago_cell_init(&c->cell, kind, cudago_release_pool);
+    device_cell(self, c, ptr, size, s);
+    return self->space ? cudago_pooled_cell_fill(self, c) : &c->cell;
+}
+
+static QUIET cudago_cell *pool_cell_refused(ResourceObject *self, cudago_pool_cell *c, uint64_t size, int32_t r) {
+    if (c->held) cudago_pool_let_go(c->held);
+    cudago_pool_cell_free(c);
+    cudago_status st = {0};
+    cudagoAllocError(self->id, size, r, &st);
+    return cudago_raise(&st), NULL;
+}
+
+/* Without the GIL. No driver that we know waits here for what is queued, even if memory is short (sim/poolreuse.go), but
+ * none promises that it does not, and a callback may be what is waited for. */
+static cudago_cell *allocate_away(ResourceObject *self, cudago_pool_cell *c, uint64_t size, cudago_stream *s) {
+    uint32_t generation = self->generation;
+    uintptr_t pool = self->pool;
+    uint64_t ptr = 0;
+    cudago_leave l = cudago_gil_leave(s);
+    int32_t r = call_driver(pool, size, s, &ptr);
+    cudago_gil_back(&l, CUDAGO_NOT_CALLED); /* an allocation has no position */
+    cudago_cell *cell = r ? pool_cell_refused(self, c, size, r) : pool_cell_made(self, c, ptr, size, s);
+    cudago_leave_end(&l);
+    if (!cell || !cudago_made("buffer", self->home, generation)) return cell;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    cudago_cell_release_gil(cell);
+    PyErr_Restore(type, value, trace);
+    return NULL;
+}
+
 static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, StreamObject *stream, int32_t *others) {
     cudago_stream *s = may_allocate(self, stream);
     int capturing = s ? cudago_capturing(s) : -1;
@@ -79,27 +130,11 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
     if (capturing && size) return cudago_captured_allocate(self, size, s, others);
     cudago_pool_cell *c = cudago_pool_cell_new();
     if (!c) return (cudago_cell *)PyErr_NoMemory();
+    hold_pool(self, c);
+    if (size && cudago_callbacks_alive) return allocate_away(self, c, size, s);
     uint64_t ptr = 0;
-    if (size) {
-        int pushed = 0;
-        int32_t r, mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-        cu.cuThreadExchangeStreamCaptureMode(&mode);
-        r = cudago_ctx_enter(s->ctx, &pushed);
-        if (!r) r = cu.cuMemAllocFromPoolAsync(&ptr, size, self->pool, s->h);
-        cudago_ctx_leave(pushed);
-        cu.cuThreadExchangeStreamCaptureMode(&mode);
-        if (r) {
-            cudago_pool_cell_free(c);
-            cudago_status st = {0};
-            cudagoAllocError(self->id, size, r, &st);
-            return cudago_raise(&st), NULL;
-        }
-    }
-    uint32_t kind = self->space == SPACE_MANAGED ? CUDAGO_CELL_MANAGED : self->space ? CUDAGO_CELL_PINNED
-                                                                                     : CUDAGO_CELL_POOL;
-    cudago_cell_init(&c->cell, kind, cudago_release_pool);
-    device_cell(self, c, ptr, size, s);
-    return self->space ? cudago_pooled_cell_fill(self, c) : &c->cell;
+    int32_t r = size ? call_driver(self->pool, size, s, &ptr) : 0;
+    return r ? pool_cell_refused(self, c, size, r) : pool_cell_made(self, c, ptr, size, s);
 }
 
 /* In a capture that another library began no node of ours may allocate: memory that a node allocates ends with the graph,
@@ -176,6 +211,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
         free(c);
         c = NULL;
     } else {
+        hold_pool(self, &c->pool);
         c->peers = self->peers;
         cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, cudago_release_virtual);
         device_cell(self, &c->pool, ptr, size, s);

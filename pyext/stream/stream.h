@@ -82,6 +82,7 @@ typedef struct cudago_stream {
     uint32_t generation;
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
     int32_t listed;            /* in cudago_streams */
+    int32_t freed;             /* memory was freed in it. Guarded by the GIL */
     uint32_t inside;           /* calls in the driver with it that released the GIL: no capture begins meanwhile */
     uint32_t polled;           /* waits that ask the driver about it, without the GIL: they are stuck behind nothing */
     void *recorded;            /* if C may record in the capture that was begun in it: what it has recorded; else NULL. Guarded by the GIL */

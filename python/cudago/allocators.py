@@ -322,7 +322,8 @@ class _ForCuPy:
             )
         try:
             stream = _stream_on(cuda.get_current_stream(), device_at(ordinal))
-            buffer = self.resource.allocate(nbytes, stream=stream)
+            given = self.resource.allocate(nbytes, stream=stream)
+            buffer = _core._given(self.resource, given, nbytes)
         except OutOfMemoryError as e:  # CuPy, and who uses it, expects its own
             free, total = cuda.runtime.memGetInfo()
             raise cuda.memory.OutOfMemoryError(nbytes, total - free) from e
@@ -394,7 +395,8 @@ class _ForRMM:
         if nbytes == 0:
             return 0
         on = _stream_of_rmm(stream, self.resource.device)
-        buffer = self.resource.allocate(nbytes, stream=on)
+        given = self.resource.allocate(nbytes, stream=on)
+        buffer = _core._given(self.resource, given, nbytes)
         address = buffer.handle
         self.held[address] = buffer, on
         return address

@@ -157,7 +157,7 @@ def _switch(cls: type[_T]) -> type[_T]:
 
 @_switch
 class record_origins(_core.Switch):
-    """Say whether nodes of graphs note the line that makes them, for `Node.made_at`.
+    """Say whether nodes of graphs, and large allocations, note the line that makes them.
 
     Called, it is a switch; in a ``with`` statement, it is undone at the end of the block. The
     process has one such switch.
@@ -165,17 +165,18 @@ class record_origins(_core.Switch):
     Parameters
     ----------
     on : bool
-        Whether nodes that are made from now on note their line. On when the program starts.
+        Whether what is made from now on notes its line. On when the program starts.
 
     See Also
     --------
-    cudago.Node.made_at : The line.
+    cudago.Node.made_at : The line of a node.
+    cudago.OutOfMemoryError : Its message tells the lines of the largest allocations.
 
     Notes
     -----
     A node keeps a number. The text of a line is kept once, for good; neither frames nor code are
-    kept. Adding a kernel costs some 100 ns more, other nodes up to 200; switched off, one test of a
-    flag.
+    kept. Adding a kernel costs some 100 ns more, other nodes and allocations of 1 MiB or more up to
+    200; switched off, one test of a flag.
 
     Examples
     --------

@@ -62,9 +62,10 @@ class OutOfMemoryError(CUDAError, MemoryError):
     requested : int
         The requested size in bytes; 0 if unknown.
     held : str
-        What `memory_summary` returned then, which the message ends with. Empty during captures,
-        when the driver cannot be asked, and for what is no allocation of yours, such as a kernel's
-        code.
+        What `memory_summary` returned then, and the five largest allocations that are held, of 1
+        MiB or more, with the lines that made them (see `cudago.debug.record_origins`). The message
+        ends with it. Empty during captures, when the driver cannot be asked, and for what is no
+        allocation of yours, such as a kernel's code.
     """
 
     requested: int = 0

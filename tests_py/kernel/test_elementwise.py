@@ -50,6 +50,28 @@ def test_in_place_and_without_tensors(stream):
     assert (t.numpy(stream=stream) == 4).all()
 
 
+def test_an_output_that_overlaps_an_input_is_refused(stream):
+    add = cu.elementwise("float x, float y", "float z", "z = x + y", name="add")
+    q = cu.asarray(np.arange(9, dtype="f4"), stream=stream)
+    late, early = q[1:], q[:-1]
+    with pytest.raises(ValueError, match="z of add overlaps with y: out= must be y itself"):
+        add(late, early, stream=stream, out=late)
+    with pytest.raises(ValueError, match="z of add overlaps with x"):
+        add(early, late, stream=stream, out=late)
+    assert q.numpy(stream=stream).tolist() == list(range(9))
+    add(late, late, stream=stream, out=q[1:])  # the same memory as another object
+    add(q[:4], 1, stream=stream, out=q[4:8])  # beside each other
+    assert q.numpy(stream=stream).tolist() == [0, 2, 4, 6, 1, 3, 5, 7, 16]
+    wider = cu.elementwise("float x", "double z", "z = x", name="wider")
+    memory = cu.zeros(64, "u1", stream=stream).buffer
+    with pytest.raises(ValueError, match="z of wider overlaps with x"):
+        wider(memory[:32].view("f4"), stream=stream, out=memory.view("f8"))
+    same = cu.elementwise("float x", "int z", "z = (int)x + 2", name="same")
+    out = memory.view("i4")
+    assert same(memory.view("f4"), stream=stream, out=out) is out
+    assert set(out.numpy(stream=stream).tolist()) == {2}
+
+
 def test_index_statements_and_types(stream):
     made = cu.elementwise(
         "unsigned  char x, int64_t k",

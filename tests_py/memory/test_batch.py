@@ -99,9 +99,10 @@ def test_memory_is_kept_until_it_was_copied(device, stream):
         (lambda a, b: [(a[:8], b[:8]), (a[4:12], b[8:16])], ValueError, "0 and 1 overlap"),
         (lambda a, b: [(a[:8], b[:8]), (b[4:5], a[8:9])], ValueError, "0 and 1 overlap"),
         (lambda a, b: [(a, b), 5], TypeError, "item 1 must be a pair .dst, src., not int"),
-        (lambda a, b: [(a, b, a)], TypeError, "item 0 must be a pair"),
+        (lambda a, b: [(a, b, a)], TypeError, "item 0 must be a pair .dst, src., not tuple of 3"),
         (lambda a, b: [(a, 5)], TypeError, "src"),
-        (lambda a, b: [(b"12345678", b[:8])], BufferError, "not writable"),
+        (lambda a, b: [(b"12345678", b[:8])], BufferError, "copy 0: dst .*not writable"),
+        (lambda a, b: [(a[:8], b[:8]), (b"8", b[8:9])], BufferError, "copy 1: dst"),
         (lambda a, b: 5, TypeError, "not iterable"),
         (lambda a, b: [(a, b[:5])], ValueError, "same size on both sides"),
     ],
@@ -111,6 +112,37 @@ def test_bad_copies(device, stream, copies, error, text):
     with pytest.raises(error, match=text):
         cu.copy_batch(copies(a, b), stream=stream)
     assert not a.view("u1").numpy(stream=stream).any()
+
+
+def test_element_types_must_agree(device, stream):
+    a, b = buffers(device, stream, 2)
+    host = np.ones(8, "f4")
+    text = "copy 1: src has element type float64, dst float32: convert it first"
+    for dst, src in (
+        (a.view("f4")[:8], b.view("f8")[:4]),
+        (host, b.view("f8")[:4]),
+        (a.view("f4")[:8], np.ones(4)),
+    ):
+        with pytest.raises(TypeError, match=text):
+            cu.copy_batch([(a[32:40], b[32:40]), (dst, src)], stream=stream)
+    assert not a.view("u1").numpy(stream=stream).any()
+    with pytest.raises(TypeError, match="convert it first"):
+        cu.copy_batch([(a.view("f4"), b.view("i4"))], stream=stream)
+    cu.copy_batch([(a.view("f4").buffer, b.view("f8"))], stream=stream)
+    cu.copy_batch([(b[:32], host)], stream=stream)
+    assert a.view("u1").numpy(stream=stream).tolist() == [1] * 64
+    assert b.view("f4").numpy(stream=stream)[:8].tolist() == [1] * 8
+
+
+def test_read_only_memory_is_named_by_its_copy(device, stream):
+    a, b = buffers(device, stream, 2)
+    host = np.zeros(8, "u1")
+    host.flags.writeable = False
+    with pytest.raises(BufferError, match="copy 1: dst"):
+        cu.copy_batch([(a[:8], b[:8]), (host, b[:8])], stream=stream)
+    b.close()
+    with pytest.raises(cu.ClosedError, match="copy 1: src: "):
+        cu.copy_batch([(a[:8], a[8:16]), (a[16:24], b)], stream=stream)
 
 
 def test_closed_things(device, stream):

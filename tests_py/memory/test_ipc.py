@@ -560,6 +560,10 @@ def test_the_process_itself_needs_no_import(device, stream):
         assert descriptor == pickle.loads(pickle.dumps(descriptor))
         with pytest.raises(ValueError, match="this process has allocated the memory itself"):
             cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
+        sent = "ipc_enabled is sent by multiprocessing itself, .* Process or by Queue.put"
+        for thing in (buffer, buffer.view("u1")):
+            with pytest.raises(TypeError, match=sent):
+                pickle.dumps(thing)
         for thing in (pool.get_allocation_handle(), pool, buffer):
             with pytest.raises(TypeError, match="cannot pickle"):
                 pickle.dumps(thing)

@@ -77,9 +77,34 @@ def test_the_table_says_what_graphs_keep(device, stream):
     for table in (error.held, cu.memory_summary()):
         head, _, rows = table.partition(f"{title}\n")
         assert head
-        assert [line.split() for line in rows.splitlines()] == [["device", "0", "3.0", "MiB"]]
+        assert rows.splitlines()[0].split() == ["device", "0", "3.0", "MiB"]
     assert dict(table.uses)[title][0].live == 3 << 20
     assert "graphs and executables keep" in table._repr_html_()
     step.close()
     cu.testing.settle()
     assert title not in cu.memory_summary()
+
+
+def test_it_says_who_holds_the_most(device, stream):
+    def rows() -> list[str]:
+        held = refused(lambda: device.allocate(MORE, stream=stream)).held
+        return held.partition("the largest allocations\n")[2].splitlines()
+
+    before = cu._core._largest(16)
+    kept = [device.allocate(n << 20, stream=stream) for n in (3, 7, 5, 1, 9, 4)]
+    x = cu.zeros(12 << 20, "u1", stream=stream)
+    small = device.allocate((1 << 20) - 1, stream=stream)
+    if not before:
+        assert [row.split()[0] for row in rows()] == ["12.0", "9.0", "7.0", "5.0", "4.0"]
+    else:
+        assert len(rows()) == 5
+    largest = {address: line for _, address, _, _, line in cu._core._largest(16)}
+    assert largest.keys() >= {x.handle, *(buffer.handle for buffer in kept)}
+    assert small.handle not in largest
+    assert largest[x.handle].startswith(f"{__file__}:")
+    with cu.debug.record_origins(False):
+        y = device.allocate(64 << 20, stream=stream)
+    assert f"  64.0 MiB    device 0, {y.handle:#x}" in rows()
+    for memory in (x, y, *kept):
+        memory.close()
+    assert cu._core._largest(16) == before

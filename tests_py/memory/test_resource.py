@@ -226,6 +226,43 @@ def test_what_a_resource_must_do(device, stream):
         device.memory_resource = before
 
 
+def test_a_resource_that_returns_too_little(device, stream):
+    pool = device.memory_resource
+
+    class Half(cu.MemoryResource):
+        def allocate(self, nbytes, *, stream):
+            return pool.allocate(nbytes // 2, stream=stream)
+
+    class Closed(cu.MemoryResource):
+        def allocate(self, nbytes, *, stream):
+            buffer = pool.allocate(nbytes, stream=stream)
+            buffer.close()
+            return buffer
+
+    text = r"allocate\(\) of Half returned 50 bytes, 100 were asked for"
+    tracking = cu.TrackingMemoryResource(Half())
+    for allocate in (
+        lambda: cu.zeros(100, "u1", stream=stream, resource=Half()),
+        lambda: cu.zeros(100, "u1", stream=stream, resource=tracking),
+        lambda: tracking.allocate(100, stream=stream),
+        lambda: cu.ArenaMemoryResource(Half(), 100, device=device),
+    ):
+        with pytest.raises(ValueError, match=text):
+            allocate()
+        with stream.capture(), pytest.raises(ValueError, match=text):
+            allocate()
+    assert tracking.statistics.count == 0
+    closed = r"allocate\(\) of Closed returned a closed buffer"
+    for resource, message in ((Half(), text), (Closed(), closed)):
+        try:
+            device.memory_resource = resource
+            with pytest.raises(ValueError, match=message):
+                device.allocate(100, stream=stream)
+        finally:
+            device.memory_resource = pool
+    assert device.allocate(100, stream=stream).size == 100
+
+
 def test_the_summary(device, stream):
     cu.memory_summary(reset=True)
     pinned = cu.PinnedMemoryResource().allocate(3 << 10)

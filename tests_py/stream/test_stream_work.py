@@ -116,8 +116,12 @@ def test_a_timer(device, stream):
         other.wait(t)
     with pytest.raises(ZeroDivisionError), t:
         _ = 1 / 0
-    with pytest.raises(ValueError, match="has not stopped"):
+    with pytest.raises(ValueError, match="no end, because its with block raised an exception"):
         _ = t.elapsed_ms
+    assert repr(t) == "<cudago.timer: its block raised an exception>"
+    with t:
+        pass
+    assert t.elapsed_ms >= 0
     with stream.capture(), pytest.raises(ValueError, match="is capturing"), cu.timer(stream):
         pass
 

@@ -106,6 +106,7 @@ type allocation struct {
 	site       any
 	access     *Permission // access of peers; nil: as Memory.open
 	theirs     bool        // another process's, so not counted as used
+	discounted bool        // guarded by Memory.mu; no longer counted as used
 	freed      bool        // guarded by Memory.mu
 	freeSite   any         // guarded by Memory.mu
 }
@@ -176,9 +177,7 @@ func (m *Memory) Free(addr uint64, site any) error {
 		return fmt.Errorf("%w: %#x%s", ErrNotAllocated, addr, m.nearest(addr).suffix())
 	}
 	a.freed, a.freeSite = true, site
-	if !a.theirs {
-		m.used -= a.size
-	}
+	m.discount(a)
 	m.epoch.Add(1)
 	block := a.block
 	m.retire(func() { m.store.put(block) })
@@ -188,6 +187,24 @@ func (m *Memory) Free(addr uint64, site any) error {
 		m.forget()
 	}
 	return nil
+}
+
+// Discount stops counting a live allocation, the one that starts at addr, as used:
+// it is about to be freed, and its bytes may be promised to another.
+func (m *Memory) Discount(addr uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a := m.at(addr); a != nil && a.base == addr && !a.freed {
+		m.discount(a)
+	}
+}
+
+// Preconditions: m.mu must be locked.
+func (m *Memory) discount(a *allocation) {
+	if !a.theirs && !a.discounted {
+		a.discounted = true
+		m.used -= a.size
+	}
 }
 
 // retire gives memory back, or keeps it until the holds that may use it end.

@@ -156,9 +156,9 @@ class ArenaMemoryResource(MemoryResource):
                 "device= is needed: the upstream resource does not say where it allocates"
             )
         with on.create_stream() as stream:
-            memory: Any = upstream.allocate(nbytes, stream=stream)
+            memory = _core._given(upstream, upstream.allocate(nbytes, stream=stream), nbytes)
             stream.sync()  # from here on the memory is there for every stream
-        _check_block(memory, nbytes, on)
+        _check_block(memory, on)
         self.upstream, self._on, self._block = upstream, on, _Block(memory)
 
     @property
@@ -224,7 +224,7 @@ class ArenaMemoryResource(MemoryResource):
         if on.device != self._on:
             raise ValueError(f"the memory is on {self._on!r}, the stream on {on.device!r}")
         if nbytes == 0:
-            return self.upstream.allocate(0, stream=on)
+            return _core._given(self.upstream, self.upstream.allocate(0, stream=on), 0)
         token = next(_tokens)
         owner = _Owner(block.regions, token, on)  # if something fails, it gives the part back
         # The finalizer keeps the block, and hears when the work that used the part is done.
@@ -261,13 +261,9 @@ class ArenaMemoryResource(MemoryResource):
         )
 
 
-def _check_block(memory: Any, nbytes: int, device: Device) -> None:
-    if not isinstance(memory, _core.Buffer):
-        raise TypeError(f"upstream must allocate a Buffer, not {type(memory).__name__}")
+def _check_block(memory: Buffer, device: Device) -> None:
     if memory.kind != "device" or memory._ordinal != device.ordinal:
         raise ValueError(f"upstream must allocate memory of {device!r}, not {memory!r}")
-    if memory.size < nbytes:
-        raise ValueError(f"upstream allocated {memory.size} bytes instead of {nbytes}")
 
 
 def _take_behind(regions: Regions, size: int, token: int, on: Stream) -> int | None:

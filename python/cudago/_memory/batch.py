@@ -24,10 +24,40 @@ def _pairs(given: Iterable[Any], of: str) -> tuple[list[Any], list[Any]]:
         try:
             first, second = pair
         except (TypeError, ValueError):
-            raise TypeError(f"item {i} must be a pair {of}, not {type(pair).__name__}") from None
+            what = f"{type(pair).__name__}{_length(pair)}"
+            raise TypeError(f"item {i} must be a pair {of}, not {what}") from None
         firsts.append(first)
         seconds.append(second)
     return firsts, seconds
+
+
+def _length(wrong: Any) -> str:
+    try:
+        return f" of {len(wrong)}"
+    except TypeError:
+        return ""
+
+
+def _element_type(memory: Any) -> str | None:
+    """Return the name of the type of the elements; None of memory that has none, or one unknown."""
+    if isinstance(memory, _core.Tensor):
+        return memory.dtype_name
+    if isinstance(memory, _core.Buffer | _core.Pointer):
+        return None
+    try:
+        return _core._dtype(memory.dtype)[0]
+    except (AttributeError, TypeError):
+        return None
+
+
+def _check_alike(i: int, dst: Any, src: Any) -> None:
+    to = _element_type(dst)
+    of = to and _element_type(src)
+    if of and of != to:
+        raise TypeError(
+            f"copy {i}: src has element type {of}, dst {to}: convert it first, or copy its bytes, "
+            "as t.buffer"
+        )
 
 
 def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None:
@@ -37,13 +67,16 @@ def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None
     ----------
     copies : iterable of (dst, src)
         What `Buffer.copy_from` and `Buffer.copy_to` take: buffers, pointers, contiguous tensors,
-        arrays of the host or of other libraries; the same size on both sides of a copy.
+        arrays of the host or of other libraries; the same size on both sides of a copy, and, where
+        both have one, the same element type.
     stream : Stream
         Stream that orders the batch: all copies come after what is queued, in any order among
         themselves.
 
     Raises
     ------
+    TypeError
+        If the element types of one copy differ, or an item is no pair of what can be copied.
     ValueError
         If two copies overlap, so that their order would matter, or the sizes of one differ. Nothing
         has been queued then.
@@ -73,6 +106,8 @@ def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None
     np.uint8(3)
     """
     dsts, srcs = _pairs(copies, "(dst, src)")
+    for i, (dst, src) in enumerate(zip(dsts, srcs, strict=True)):
+        _check_alike(i, dst, src)
     _core._copy_batch(stream, dsts, srcs)
 
 

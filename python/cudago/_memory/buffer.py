@@ -45,8 +45,9 @@ def _location(number: int) -> Device | Literal["host"] | None:
 def not_pickled(self: object) -> NoReturn:
     """Say what can be sent instead of memory."""
     raise TypeError(
-        f"cannot pickle {type(self).__qualname__!r} object: multiprocessing sends memory of a pool "
-        "or a VirtualMemoryResource with ipc_enabled; of other memory send a copy, such as "
+        f"cannot pickle {type(self).__qualname__!r} object: memory of a pool or a "
+        "VirtualMemoryResource with ipc_enabled is sent by multiprocessing itself, as an argument "
+        "of a Process or by Queue.put or Connection.send; of other memory pickle a copy, such as "
         "t.numpy(stream=s)"
     )
 

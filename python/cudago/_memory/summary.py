@@ -31,6 +31,7 @@ _KINDS = {
     "virtual": "virtual memory",
     "array": "arrays",
 }
+_MOST = 5  # allocations that an error tells of
 _ROW = "  {:<28}{:>14}{:>14}{:>14}{:>14}"
 
 
@@ -147,7 +148,18 @@ def _explain(error: OutOfMemoryError, nbytes: int) -> None:
     """Add to an error who holds what, and what was requested. Called by the native module."""
     if isinstance(error, OutOfMemoryError):
         error.requested = error.requested or nbytes
-        error.held = memory_summary()
+        error.held = "\n".join((memory_summary(), *_largest()))
+
+
+def _largest() -> Iterator[str]:
+    """Yield the lines that say who holds the most."""
+    rows = _core._largest(_MOST)
+    if rows:
+        yield "the largest allocations"
+    for size, address, kind, ordinal, line in rows:
+        where = f"device {ordinal}" if kind == "device" else f"{kind} memory"
+        made = f", made at {line}" if line else ""
+        yield f"  {size_text(size):<12}{where}, {address:#x}{made}"
 
 
 def _pools_of(device: Device, reset: bool = False) -> Iterator[Use]:

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..errors import ClosedError
 from .allocation import Allocation
-from .buffer import Buffer
 from .replaced import Replaced
 from .resource import MemoryResource
 
 if TYPE_CHECKING:
     from ..typing import StreamLike
+    from .buffer import Buffer
     from .device import Device
 
 __all__ = ["TrackingMemoryResource", "TrackingStatistics"]
@@ -157,11 +158,7 @@ class TrackingMemoryResource(MemoryResource):
         if self.is_closed:
             raise ClosedError("memory resource is closed")
         given = cast("StreamLike", stream)  # None is for memory that needs none
-        made: Any = self.upstream.allocate(size, stream=given)
-        if not isinstance(made, Buffer):  # as a resource written in Python may answer
-            raise TypeError(
-                f"allocate() of {self.upstream!r} must return a Buffer, not {type(made).__name__}"
-            )
+        made = _core._given(self.upstream, self.upstream.allocate(size, stream=given), index(size))
         _core._buffer_attach(made, _Life(Allocation._of(made), self._record))
         return made
 

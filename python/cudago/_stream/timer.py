@@ -43,12 +43,13 @@ class timer:
     True
     """
 
-    __slots__ = ("_end", "_start", "stream")
+    __slots__ = ("_end", "_raised", "_start", "stream")
 
     def __init__(self, stream: StreamLike) -> None:
         self.stream: Stream = stream_of(stream)
         self._start: Event | None = None
         self._end: Event | None = None
+        self._raised = False  # in the block, so that it has no end
 
     def _record(self) -> Event:
         if self.stream.is_capturing:
@@ -57,14 +58,15 @@ class timer:
 
     def __enter__(self) -> timer:
         """Start the time. A ValueError while the stream is capturing."""
-        self._end = None
+        self._start, self._end, self._raised = None, None, False
         self._start = self._record()
         return self
 
     def __exit__(self, *args: object) -> None:
         """Stop it. A ValueError while the stream is capturing."""
+        self._raised = args[0] is not None
         # A stream that has failed would hide why. At exit there is nothing to time.
-        if args[0] is None and _core._is_open():
+        if not self._raised and _core._is_open():
             self._end = self._record()
 
     @property
@@ -81,6 +83,8 @@ class timer:
         ValueError
             Before the end of the ``with`` block, or if that has raised an exception.
         """
+        if self._raised:
+            raise ValueError("the timer has no end, because its with block raised an exception")
         if self._start is None or self._end is None:
             raise ValueError("the timer has not stopped: read it after its with block")
         self._end.sync()
@@ -88,4 +92,6 @@ class timer:
 
     def __repr__(self) -> str:
         state = "running" if self._start else "not started"
+        if self._raised:
+            state = "its block raised an exception"
         return f"<cudago.timer: {'stopped' if self._end else state}>"

@@ -19,6 +19,7 @@ from .copy import copy
 from .place import is_pageable
 
 if TYPE_CHECKING:
+    from .._kernel.kernel import Kernel
     from .._stream.stream import Stream
     from .tensor import Tensor
 
@@ -38,6 +39,7 @@ _LOADS = {
     "float32": ("ld.f32 %f, [%b];", "f32"),
     "float64": ("ld.f64 %d, [%b];", "f64"),
 }
+_PARTS = {"complex64": "float32", "complex128": "float64"}  # of which each element has two
 _REGISTERS = {"s32": "%w", "u32": "%w", "s64": "%v", "u64": "%v", "f32": "%f", "f64": "%d"}
 _REAL = ("f32", "f64")
 
@@ -117,18 +119,24 @@ done:
 
 def check_convertible(source: str, target: str) -> None:
     """Raise TypeError if elements of one type cannot be converted to the other."""
+    if source in _PARTS and target in _LOADS:
+        raise TypeError(
+            f"astype cannot convert {source} to {target}, which would lose the imaginary parts: "
+            f"{_parts_of(source)}"
+        )
     for name in (source, target):
-        if name in _LOADS:
+        if name in _LOADS or name in _PARTS:
             continue
-        if name.startswith("complex") and _core._dtype(name)[1] > 32:
-            part = f"float{_core._dtype(name)[1] // 2}"
-            hint = f"its parts are {part}: view them with t.buffer.view({part!r}, (*t.shape, 2))"
-        else:
-            hint = "convert it in a kernel of your own"
-            hint += ", or on the host with ml_dtypes" if name.startswith("float") else ""
+        hint = "convert it in a kernel of your own"
+        hint += ", or on the host with ml_dtypes" if name.startswith("float") else ""
         raise TypeError(
             f"astype cannot convert {source} to {target}: {name} is not converted; {hint}"
         )
+
+
+def _parts_of(name: str) -> str:
+    part = _PARTS[name]
+    return f"its parts are {part}: view them with t.buffer.view({part!r}, (*t.shape, 2))"
 
 
 def converted(tensor: Tensor, target: str, stream: Stream) -> Tensor:
@@ -143,12 +151,22 @@ def converted(tensor: Tensor, target: str, stream: Stream) -> Tensor:
             copy(packed, tensor, stream)
             return converted(packed, target, stream)
     out = _reachable(_empty(tensor, target, stream), stream)
-    name, text = f"{source}_to_{target}", partial(_text, source, target)
-    kernel = strided.kernel_of(name, text, name, stream.device.ordinal)
     sides = [strided.Side.of(out), strided.Side.of(tensor)]
-    for box in strided.boxes(out.shape, [side.strides for side in sides]):
+    shape = out.shape
+    if source in _PARTS:  # the two parts are one dimension more
+        shape += (2,)
+        sides = [s._replace(strides=(*s.strides, s.tensor.itemsize // 2)) for s in sides]
+    elif target in _PARTS:
+        out.buffer.fill(0, stream=stream)
+    kernel = _kernel(_PARTS.get(source, source), _PARTS.get(target, target), stream)
+    for box in strided.boxes(shape, [side.strides for side in sides]):
         launch(stream, *strided.launched(kernel, sides, box))
     return out
+
+
+def _kernel(source: str, target: str, stream: Stream) -> Kernel:
+    name, text = f"{source}_to_{target}", partial(_text, source, target)
+    return strided.kernel_of(name, text, name, stream.device.ordinal)
 
 
 def _empty(like: Tensor, name: str, stream: Stream) -> Tensor:

@@ -103,12 +103,7 @@ def empty(
         raise ValueError(f"dimensions cannot be negative, got {number_text(dims)}")
     nbytes = (math.prod(dims) * bits + 7) // 8
     source = _allocator(resource, stream)
-    memory = source.allocate(nbytes, stream=stream)
-    if not isinstance(memory, _core.Buffer):
-        raise TypeError(
-            f"allocate() of {type(source).__name__} must return a Buffer, not "
-            f"{type(memory).__name__}"
-        )
+    memory = _core._given(source, source.allocate(nbytes, stream=stream), nbytes)
     return memory.view(name, dims)
 
 

@@ -185,7 +185,8 @@ class ElementwiseKernel:
         stream : Stream
             Stream that orders the work.
         out : Tensor, optional
-            Tensor to write to, which may be one of the inputs; by default a new one.
+            Tensor to write to, which may be one of the inputs, or have exactly its memory; by
+            default a new one.
 
         Returns
         -------
@@ -200,7 +201,8 @@ class ElementwiseKernel:
         OverflowError
             If a number does not fit the type that was declared.
         ValueError
-            If the shapes differ: nothing is broadcast. If a tensor is misaligned.
+            If the shapes differ: nothing is broadcast. If a tensor is misaligned. If `out` shares
+            memory with an input in any other way than element by element.
         CompileError
             If the operation does not compile: ``.log`` has the compiler's output.
 
@@ -225,6 +227,8 @@ class ElementwiseKernel:
                 f"{self._name} needs tensors of one shape, got "
                 + ", ".join(str(t.shape) for t in tensors)
             )
+        if out is not None:
+            self._refuse_overlap(values, out)
         kernel = self._kernel(on.device, tuple(isinstance(v, Tensor) for v in values))
         if out is None:
             out = empty(shapes.pop(), _TYPES[self._output[0]][0], stream=on)
@@ -232,6 +236,20 @@ class ElementwiseKernel:
             blocks = min(-(-out.size // _BLOCK), _MOST_BLOCKS)
             launch(on, LaunchConfig(blocks, _BLOCK), kernel, *values, out, out.size)
         return out
+
+    def _refuse_overlap(self, values: list[Any], out: Tensor) -> None:
+        """Refuse an output in which an element lies where others of an input are still read."""
+        for (_, parameter), value in zip(self._inputs, values, strict=True):
+            if not isinstance(value, Tensor) or value is out:
+                continue
+            begin, start = value.handle, out.handle
+            apart = begin >= start + out.nbytes or start >= begin + value.nbytes
+            if not apart and not (begin == start and value.itemsize == out.itemsize):
+                raise ValueError(
+                    f"{self._output[1]} of {self._name} overlaps with {parameter}: out= must be "
+                    f"{parameter} itself or have no memory in common with it, or the kernel reads "
+                    f"what it has written: pass {parameter}.astype({value.dtype_name!r}, stream=s)"
+                )
 
     def _input(self, k: int, value: Any, stream: Stream) -> Any:
         ctype, parameter = self._inputs[k]

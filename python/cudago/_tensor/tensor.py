@@ -246,8 +246,8 @@ class Tensor(_core.Tensor):
         Raises
         ------
         TypeError
-            If one of the types is not converted, such as complex types and those of 8 bits and
-            less that are not integers; or if `stream` is missing.
+            If one of the types is not converted, such as floats of 8 bits and less, or complex
+            numbers would become real; or if `stream` is missing.
 
         See Also
         --------
@@ -261,12 +261,13 @@ class Tensor(_core.Tensor):
         ones by losing their upper bits, and everything but zero is True. Floats are rounded to
         nearest even, once; but to bfloat16 by way of float32. Where NumPy's result is undefined,
         so is this: for floats whose integer part the integer type does not hold, and for NaN as
-        an integer. The payload of a NaN may change.
+        an integer. The payload of a NaN may change. All these become complex64 or complex128 with
+        imaginary parts of 0, and these two become each other.
 
         Stream-ordered on `stream`. Converted by a kernel, which is loaded when a pair of types is
         first converted. Memory that the kernel cannot read in place is copied first: pageable
         memory, as `copy_from` does, misaligned memory, and that of another device. Captured as
-        nodes for allocation, kernel and copy.
+        nodes for allocation, kernel and copy, and for a fill where real numbers become complex.
 
         References
         ----------

@@ -18,6 +18,7 @@ var pools = map[string]func(*suite){
 	"pool's limit is kept":                    poolLimit,
 	"default pool cannot be destroyed":        poolDefault,
 	"pool memory can be freed without stream": poolFree,
+	"pool gives out what a queued free frees": poolQueued,
 	"pool of host memory":                     poolHost,
 	"pool of managed memory":                  poolManaged,
 }
@@ -128,6 +129,38 @@ func poolLimit(s *suite) {
 	s.ok(r)
 	s.ok(s.CuMemFreeAsync(p, st))
 	s.ok(s.CuStreamSynchronize(st))
+}
+
+// poolQueued allocates behind a free that cannot run, with a pool at its limit.
+func poolQueued(s *suite) {
+	const limit, size = 64 << 20, 48 << 20
+	st, other := s.stream(), s.stream()
+	for _, c := range []struct {
+		in       driver.CUstream
+		depend   uint64
+		expected driver.CUresult
+	}{
+		{st, 0, driver.CUDA_SUCCESS},
+		{other, 1, driver.CUDA_SUCCESS}, // from now on it waits for st
+		{other, 0, driver.CUDA_ERROR_OUT_OF_MEMORY},
+	} {
+		pool := s.pool(limit)
+		s.ok(s.CuMemPoolSetAttribute(pool, driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, c.depend))
+		p, r := s.CuMemAllocFromPoolAsync(size, pool, st)
+		s.ok(r)
+		s.ok(s.CuStreamSynchronize(st))
+		gate := s.hold(st)
+		s.ok(s.CuMemFreeAsync(p, st))
+		p, r = s.CuMemAllocFromPoolAsync(size, pool, c.in)
+		s.code(c.expected, r)
+		s.code(driver.CUDA_ERROR_NOT_READY, s.CuStreamQuery(st))
+		if r == driver.CUDA_SUCCESS {
+			s.code(driver.CUDA_ERROR_NOT_READY, s.CuStreamQuery(c.in))
+			s.ok(s.CuMemFreeAsync(p, c.in))
+		}
+		gate.open()
+		s.ok(s.CuCtxSynchronize())
+	}
 }
 
 func poolDefault(s *suite) {

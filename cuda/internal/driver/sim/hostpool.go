@@ -42,9 +42,15 @@ func poolKind(props *driver.CUmemPoolProps) (kind memoryKind, at int32, r driver
 // allocateHostPooled makes memory of a pool of host or managed memory. Managed
 // memory is there for every device, host memory for those that have access to the
 // pool: with CUDA what is granted later covers the past too, here it does not.
-func (d *simulator) allocateHostPooled(c *context, size uint64, p *pool) (driver.CUdeviceptr, driver.CUresult) {
-	if !p.claim(size) {
-		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+func (d *simulator) allocateHostPooled(s *stream, size uint64, p *pool) (driver.CUdeviceptr, driver.CUresult) {
+	r := d.withReuse(p, s, func() driver.CUresult {
+		if !p.claim(size) {
+			return driver.CUDA_ERROR_OUT_OF_MEMORY
+		}
+		return driver.CUDA_SUCCESS
+	})
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
 	}
 	var at *place
 	ok := true
@@ -55,7 +61,7 @@ func (d *simulator) allocateHostPooled(c *context, size uint64, p *pool) (driver
 	}
 	var a *allocation
 	if ok {
-		a, ok = d.hostPooled(c, size, p, at)
+		a, ok = d.hostPooled(s.ctx, size, p, at)
 	}
 	p.settle(size, ok)
 	if !ok {

@@ -105,7 +105,7 @@ func (d *simulator) release(a *allocation, call string) {
 		}
 		a.closeFile()
 		if a.pool != nil && !a.isTheirs() {
-			a.pool.returned(a.size)
+			a.pool.returned(a)
 		}
 		return
 	}
@@ -113,7 +113,7 @@ func (d *simulator) release(a *allocation, call string) {
 	if a.pool != nil {
 		seenBy = a.seenBy
 		if !a.isTheirs() {
-			a.pool.returned(a.size)
+			a.pool.returned(a)
 		}
 	}
 	for _, dev := range seenBy {

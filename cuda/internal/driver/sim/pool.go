@@ -73,15 +73,20 @@ func (p *pool) settle(size uint64, had bool) {
 	}
 }
 
-// returned accounts for a free.
-func (p *pool) returned(size uint64) {
+// returned accounts for a free. It reports false if it has done so before.
+func (p *pool) returned(a *allocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.used -= size
+	if a.returned {
+		return false
+	}
+	a.returned = true
+	p.used -= a.size
 	if p.destroyed {
 		p.reserved = granules(p.used)
 	}
 	p.reserve(p.reserved)
+	return true
 }
 
 // trim releases unused reserves beyond keep.
@@ -142,8 +147,6 @@ func (w *freeWork) run(x *execution) *failure {
 }
 
 // allocFromPool makes pool memory that is in use from now on in stream order.
-// Where memory is short, it waits for the frees that are queued in the stream:
-// with CUDA their memory would be reused there without waiting.
 func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdeviceptr, driver.CUresult) {
 	if size == 0 || p.shared != nil && p.shared.imported {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
@@ -163,7 +166,7 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 		return 0, r
 	}
 	if p.kind != memPool {
-		return d.allocateHostPooled(s.ctx, size, p)
+		return d.allocateHostPooled(s, size, p)
 	}
 	a := &allocation{kind: memPool, pool: p}
 	if p.shared != nil {
@@ -173,12 +176,7 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 		}
 		a.place = at
 	}
-	r := d.allocatePooled(s.ctx, size, a)
-	// Even if the stream is done: a free may have ended just after the attempt.
-	if _, total := s.ctx.dev.memory.Info(); r == driver.CUDA_ERROR_OUT_OF_MEMORY && size <= total {
-		s.end().wait()
-		r = d.allocatePooled(s.ctx, size, a)
-	}
+	r := d.withReuse(p, s, func() driver.CUresult { return d.allocatePooled(s.ctx, size, a) })
 	if r != driver.CUDA_SUCCESS && a.place != nil {
 		a.place.end(size)
 	}

@@ -38,6 +38,7 @@ type allocation struct {
 	readOnly   bool               // registered: kernels must not write it
 	place      *place             // memPool or memPinned, of a pool that processes share
 	pool       *pool              // memPool; memPinned and memManaged, if it is from one
+	returned   bool               // guarded by pool.mu; the pool no longer counts it as used
 	seenBy     []*device          // of a pool: whose kernels can access host memory
 	graph      *graphAlloc        // memGraph
 	access     *memory.Permission // memGraph

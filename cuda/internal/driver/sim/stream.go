@@ -30,6 +30,7 @@ type stream struct {
 	mu      sync.Mutex
 	queue   []item // guarded by mu
 	head    int    // guarded by mu; index of the next item
+	current item   // guarded by mu; the item before that, while it waits or runs
 	running bool   // guarded by mu; there is work, and a goroutine for it
 	claimed bool   // guarded by mu; a goroutine is running the queue
 	kernel  uint64 // guarded by mu; the latest kernel in the queue
@@ -213,12 +214,12 @@ func (s *stream) next(more bool) (item, bool) {
 	left := s.head < len(s.queue)
 	if left && more {
 		it := s.queue[s.head]
-		s.queue[s.head] = item{}
+		s.current, s.queue[s.head] = it, item{}
 		s.head++
 		s.mu.Unlock()
 		return it, true
 	}
-	s.claimed = false
+	s.claimed, s.current = false, item{}
 	if left {
 		s.start()
 	} else {
