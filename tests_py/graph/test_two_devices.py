@@ -127,6 +127,34 @@ SCRIPTS = {
         sa.sync()
         assert (x.numpy(stream=sa) == 6).all()
         """,
+    "a stream whose object tells no device is where cudago or the driver knows it": """
+        class Foreign:
+            def __init__(self, stream):
+                self.handle = stream.handle
+            def __cuda_stream__(self):
+                return 0, self.handle
+
+        y = zeros(sb)
+        x = Foreign(sb)
+        y.fill(3, stream=x)
+        assert b.allocate(4, stream=x).device == b
+        assert cu.zeros(4, stream=x).device == b
+        assert cu.Stream(x).device == b
+        step = cu.Graph(b)
+        step.launch(config, add, y, 1)
+        step = step.instantiate()
+        step.launch(x)
+        add.bind(config, y, 2)(x)
+        assert (y.numpy(stream=sb) == 6).all()
+        with sa.capture() as graph:
+            branch = graph.fork(sb)
+            y.fill(1, stream=branch)
+            cu.launch(branch, config, add, y, 1)
+            step.launch(branch)
+            b.allocate(4, stream=branch).close()
+            branch.join()
+        assert len(graph.nodes) >= 4
+        """,
     "a graph is launched on its own device": """
         step = cu.Graph(b)
         step.callback(lambda: None)
