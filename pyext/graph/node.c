@@ -36,12 +36,6 @@ PyObject *cudago_node_added(uint64_t node, cudago_status *st) {
     return PyLong_FromUnsignedLongLong(node);
 }
 
-int cudago_same_device(GraphObject *self, OperandObject *o, const char *what) {
-    if (o->device < 0 || o->device == self->device) return 0;
-    PyErr_Format(PyExc_ValueError, "%s is on device %d, the graph on device %d", what, o->device, self->device);
-    return -1;
-}
-
 int cudago_fills(OperandObject *o, uint32_t width) {
     if (!o->nbytes) return PyErr_SetString(PyExc_ValueError, "dst has 0 bytes: a node needs at least one"), -1;
     return cudago_fill_fits(width, o->nbytes);
@@ -159,7 +153,7 @@ PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     PyObject *r = NULL;
-    if (dst && !cudago_same_device(self, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
+    if (dst && !cudago_node_reaches(self->device, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
         !cudago_fills(dst, width) && !cudago_graph_ready(self)) {
         r = memset_now(self, &p, dst, value, width);
         if (!r) cudago_fill_failed(cudago_may_be_lent(dst->cell), dst->address, "dst");
