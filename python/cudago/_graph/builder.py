@@ -11,8 +11,9 @@ from .._memory.resource import mask_of
 from .._native import unnamed
 from .._stream.callee import expect_callback
 from .._tensor import copy, strided
-from .._tensor.element import pattern_for
+from .._tensor.element import is_narrow, pattern_for
 from .._tensor.operand import as_tensor
+from .._tensor.place import is_pageable
 from .._tensor.tensor import Tensor
 from . import slot
 from .branching import Branching
@@ -40,6 +41,16 @@ def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
     """Call the native method, which graphs and nodes have beside this class."""
     node: Node = at.launch(*args, name=name)
     return node
+
+
+def _walked(memory: Any, pattern: Any) -> Tensor | None:
+    """Return a tensor over memory that a kernel of ours has to fill; None if the driver can."""
+    if isinstance(memory, Tensor):
+        return memory if strided.needs_kernel(memory, pattern) else None
+    if getattr(memory, "dtype", None) is None or is_narrow(pattern):
+        return None
+    tensor = as_tensor(memory)
+    return None if is_pageable(tensor) else tensor
 
 
 @unnamed
@@ -141,7 +152,7 @@ class Builder(SignalNodes, Branching):
         Raises
         ------
         ValueError
-            If the tensor needs more than one launch of such a kernel.
+            If the tensor needs more than one launch of such a kernel, as misaligned ones do.
         BufferError
             If it is host memory that the driver does not know: fill the array itself.
 
@@ -155,17 +166,21 @@ class Builder(SignalNodes, Branching):
         >>> graph.memset(device.allocate(4, stream=stream), 0)
         <cudago.Node 'memset_0': memset>
         """
-        memory = slot.plain(dst)
+        memory: Any = slot.plain(dst)
         pattern: Any = pattern_for(memory, value)
         graph, deps = self._at()
-        if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
-            return strided.fill_node(dst, pattern, graph, lambda *args: _launch(self, args, name))
-        if type(dst) is not Slot:
-            return graph._node(graph._add_memset(deps, dst, pattern, name))
-        slot.check(graph)
-        node = graph._add_memset(deps, dst.object, pattern, name)
-        slot.note(graph, node, "memset", (("dst", dst),))
-        return graph._node(node)
+        if type(dst) is Slot:
+            slot.check(graph)
+        tensor = _walked(memory, pattern)
+        if tensor is None:
+            number = graph._add_memset(deps, memory, pattern, name)
+        else:
+            launched = strided.one_fill(tensor, pattern, memory, graph.device)
+            number = _launch(self, launched, name)._id
+        if type(dst) is Slot:
+            uses = ("memset", "dst") if tensor is None else ("kernel", 0)
+            slot.note(graph, number, uses[0], ((uses[1], dst),))
+        return graph._node(number)
 
     def _launch_slots(
         self, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], name: str | None
