@@ -64,11 +64,20 @@ static QUIET uint64_t memcpy_now(GraphObject *self, cudago_place *p, OperandObje
     return st.kind ? (cudago_raise(&st), 0) : node;
 }
 
-static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyObject *from) {
+static uint64_t add_empty(GraphObject *self, cudago_place *p) {
+    uint64_t graph = cudago_graph_number(self);
+    cudago_status st = {0};
+    uint64_t node = graph ? cudagoGraphEmpty(graph, p->v, (int)p->n, (char *)p->name, (int)p->name_len, &st) : 0;
+    return st.kind ? (cudago_raise(&st), 0) : node;
+}
+
+/* may_be_empty: a copy of no bytes is a node that does nothing. */
+static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyObject *from, int may_be_empty) {
     OperandObject *dst = cudago_operand(to, OPERAND_WRITABLE, "dst"), *src = NULL;
     uint64_t node = 0;
-    if (dst && (src = cudago_operand(from, 0, "src")) && !cudago_node_reaches(self->device, dst, "dst") &&
-        !cudago_node_reaches(self->device, src, "src") && !cudago_graph_ready(self))
+    if (dst && (src = cudago_operand(from, 0, "src")) && may_be_empty && !dst->nbytes && !src->nbytes) node = add_empty(self, p);
+    else if (src && !cudago_node_reaches(self->device, dst, "dst") &&
+             !cudago_node_reaches(self->device, src, "src") && !cudago_graph_ready(self))
         node = memcpy_now(self, p, dst, src);
     Py_XDECREF(dst);
     Py_XDECREF(src);
@@ -80,7 +89,7 @@ PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
     CUDAGO_ENTER(NULL);
     PLACE(p);
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
-    uint64_t node = add_memcpy(self, &p, args[1], args[2]);
+    uint64_t node = add_memcpy(self, &p, args[1], args[2], 0);
     return node ? PyLong_FromUnsignedLongLong(node) : NULL;
 }
 
@@ -98,7 +107,7 @@ PyObject *cudago_copy_node(GraphObject *graph, const uint64_t *after, PyObject *
     if (!is_simple(args[0]) || !is_simple(args[1])) return NEW_REF(Py_None);
     if (cudago_graph_open(graph) || cudago_read_name(args[2], &p)) return NULL;
     NodeObject *node = cudago_node_new(graph);
-    if (node && !(node->number = add_memcpy(graph, &p, args[0], args[1]))) Py_CLEAR(node);
+    if (node && !(node->number = add_memcpy(graph, &p, args[0], args[1], 1))) Py_CLEAR(node);
     return (PyObject *)node;
 }
 
@@ -224,11 +233,8 @@ PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_
     CUDAGO_ENTER(NULL);
     PLACE(p);
     if (n != 2 || cudago_read_place(args[0], args[1], &p)) return NULL;
-    uint64_t graph = cudago_graph_number(self);
-    if (!graph) return NULL;
-    cudago_status st = {0};
-    uint64_t node = cudagoGraphEmpty(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, &st);
-    return cudago_node_added(node, &st);
+    uint64_t node = add_empty(self, &p);
+    return node ? PyLong_FromUnsignedLongLong(node) : NULL;
 }
 
 static QUIET int child_now(GraphObject *self, cudago_place *p, GraphObject *child, int move, uint64_t *node, cudago_status *st) {

@@ -13,7 +13,7 @@ from .._stream.callee import expect_callback
 from .._stream.memop import condition_code
 from .._tensor import copy, renewed
 from .._tensor.element import is_narrow, pattern_for
-from .._tensor.operand import as_tensor
+from .._tensor.operand import as_tensor, has_gaps
 from .params import changed, is_change
 from .retained import object_of
 from .slot import Slot, check_update, note_update, plain, uses_of
@@ -98,7 +98,7 @@ def _rows(
     row, held = graph._params(node._id)
     if row is None or any(isinstance(thing, _core.OpaqueArray) for thing in given):
         return None
-    if row[1] * row[2] <= 1 and not any(map(_has_gaps, given)):
+    if row[1] * row[2] <= 1 and not any(map(has_gaps, given)):
         return None
     if any(type(thing) is Slot for thing in given):
         raise ValueError(f"{node.name!r} copies rows with gaps between them, and cannot use slots")
@@ -115,10 +115,6 @@ def _rows(
             )
         sides.append(own if kept else thing)
     return _rows_of(node, *sides)
-
-
-def _has_gaps(thing: Any) -> bool:
-    return isinstance(thing, _core.Tensor) and not thing.is_contiguous
 
 
 def _rows_of(
