@@ -50,18 +50,22 @@ func newContext(dev *Device, h driver.CUcontext) *Context {
 	c.perThread = &Stream{ctx: c, h: driver.CU_STREAM_PER_THREAD, kind: defaultStream, name: "per-thread default"}
 	c.unlock = runtime.UnlockOSThread
 	c.pop = func() {
-		// cuCtxPopCurrent may report the failure of earlier work instead of doing
-		// its own; the caller's context comes back all the same.
-		if _, r := c.drv.api.CuCtxPopCurrent(); r != driver.CUDA_SUCCESS {
-			if current, r := c.drv.api.CuCtxGetCurrent(); r == driver.CUDA_SUCCESS && current == c.h {
-				c.drv.api.CuCtxPopCurrent()
-			}
-		}
+		c.drv.popContext(c.h)
 		runtime.UnlockOSThread()
 	}
 	c.leavePop = func() { c.pop(); c.release() }
 	c.leaveUnlock = func() { c.unlock(); c.release() }
 	return c
+}
+
+// popContext undoes a push of h. cuCtxPopCurrent may report the failure of earlier
+// work instead of doing its own; the caller's context comes back all the same.
+func (d *Driver) popContext(h driver.CUcontext) {
+	if _, r := d.api.CuCtxPopCurrent(); r != driver.CUDA_SUCCESS {
+		if current, r := d.api.CuCtxGetCurrent(); r == driver.CUDA_SUCCESS && current == h {
+			d.api.CuCtxPopCurrent()
+		}
+	}
 }
 
 // Handle returns the CUcontext.

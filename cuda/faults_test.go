@@ -87,7 +87,6 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"synchronize device":   done(c.dev.Synchronize),
 		"record":               done(func() error { return s.Record(e) }),
 		"wait":                 done(func() error { return s.Wait(e) }),
-		"query stream":         done(func() error { _, err := s.Done(); return err }),
 		"query event":          done(func() error { _, err := e.Query(); return err }),
 		"elapsed":              done(func() error { _, err := timed.ElapsedMS(timed); return err }),
 		"copy":                 done(func() error { return buf.CopyFrom(buf, s) }),
@@ -127,7 +126,17 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		},
 	}
 	maps.Copy(all, creations(c))
+	maps.Copy(all, questions(c, s))
 	return all
+}
+
+// questions are about a stream.
+func questions(c *Context, s *Stream) map[string]func() (io.Closer, error) {
+	return map[string]func() (io.Closer, error){
+		"query stream":   func() (io.Closer, error) { _, err := s.Done(); return nil, err },
+		"stream device":  func() (io.Closer, error) { _, err := c.drv.StreamDevice(s.Handle()); return nil, err },
+		"context device": func() (io.Closer, error) { _, err := c.drv.contextDevice(c.h); return nil, err },
+	}
 }
 
 // creations are operations that need a context alone.

@@ -71,6 +71,11 @@ func (s *stub) answer(call string) driver.CUresult {
 	return s.needContext(call)
 }
 
+// CuStreamGetCtx needs no current context.
+func (s *stub) CuStreamGetCtx(driver.CUstream) (driver.CUcontext, driver.CUresult) {
+	return stubContext, s.call("cuStreamGetCtx")
+}
+
 // openStub returns a driver over a stub and its context.
 func openStub(t *testing.T) (*stub, *Context) {
 	t.Helper()

@@ -1131,7 +1131,10 @@
     "    - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a\n" \
     "      configuration, a kernel (also ``config=``, ``kernel=``), arguments by name, as\n" \
     "      `Kernel.parameter_names` lists them, or a dict of arguments by position. The\n" \
-    "      configuration's cluster, cooperative and priority cannot change;\n" \
+    "      configuration's cluster, cooperative and priority cannot change. What `Graph.memset`\n" \
+    "      and `Graph.memcpy` have made a kernel node, and captured fills and copies that are\n" \
+    "      one, take what those take: ``dst``, ``value`` or both, and ``dst=``, ``src=`` or both,\n" \
+    "      of any shape that one node can do;\n" \
     "    - host: ``func``;\n" \
     "    - event record, event wait: ``event``;\n" \
     "    - child graph: ``graph``, with the same nodes and edges as the embedded one, made in the\n" \

@@ -15,7 +15,7 @@ QUIET int cudago_change_begin(cudago_change *c, ExecObject *self, uint64_t node)
     PyObject *record;
     if (!self->x || cudago_exec_lost(self->x)) return 0;
     const cudago_owned *w = cudago_owned_changeable(self->x, node, &record);
-    if (!w) return 0;
+    if (!w || cudago_may_walk(w->k)) return 0;
     c->node = node;
     c->kernel = (KernelObject *)NEW_REF(PyTuple_GetItem(record, 0));
     c->k = w->k;
@@ -114,7 +114,7 @@ QUIET int cudago_change_number(ExecObject *self, uint64_t node, PyObject *name, 
     PyObject *record;
     if (!self->x || cudago_exec_lost(self->x) || cudago_watcher || !cudago_update_calm(self->x)) return 0;
     cudago_owned *w = cudago_owned_changeable(self->x, node, &record);
-    if (!w || cudago_owned_lost(w)) return 0;
+    if (!w || cudago_owned_lost(w) || cudago_may_walk(w->k)) return 0;
     if (name) place = cudago_kernel_named((KernelObject *)PyTuple_GetItem(record, 0), w->k, name);
     int32_t r = 0;
     int changed = place >= 0 && place < w->k->n && cudago_owned_number(self->x, w, record, (int)place, given, &r);

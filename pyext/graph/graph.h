@@ -276,7 +276,6 @@ void cudago_kept_sweep(void);                                /* with the GIL: re
 QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uint64_t ptr, uint64_t size, int visible); /* fills in what a graph's memory is; visible: see cudagoHostVisible */
 
 int cudago_fills(OperandObject *o, uint32_t width); /* can a node fill it? -1 with ValueError */
-int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /* -1 with ValueError if o is on another one */
 
 /* foreign.c */
 PyObject *cudago_graph_from_handle(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -36,12 +36,6 @@ PyObject *cudago_node_added(uint64_t node, cudago_status *st) {
     return PyLong_FromUnsignedLongLong(node);
 }
 
-int cudago_same_device(GraphObject *self, OperandObject *o, const char *what) {
-    if (o->device < 0 || o->device == self->device) return 0;
-    PyErr_Format(PyExc_ValueError, "%s is on device %d, the graph on device %d", what, o->device, self->device);
-    return -1;
-}
-
 int cudago_fills(OperandObject *o, uint32_t width) {
     if (!o->nbytes) return PyErr_SetString(PyExc_ValueError, "dst has 0 bytes: a node needs at least one"), -1;
     return cudago_fill_fits(width, o->nbytes);
@@ -70,11 +64,20 @@ static QUIET uint64_t memcpy_now(GraphObject *self, cudago_place *p, OperandObje
     return st.kind ? (cudago_raise(&st), 0) : node;
 }
 
-static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyObject *from) {
+static uint64_t add_empty(GraphObject *self, cudago_place *p) {
+    uint64_t graph = cudago_graph_number(self);
+    cudago_status st = {0};
+    uint64_t node = graph ? cudagoGraphEmpty(graph, p->v, (int)p->n, (char *)p->name, (int)p->name_len, &st) : 0;
+    return st.kind ? (cudago_raise(&st), 0) : node;
+}
+
+/* may_be_empty: a copy of no bytes is a node that does nothing. */
+static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyObject *from, int may_be_empty) {
     OperandObject *dst = cudago_operand(to, OPERAND_WRITABLE, "dst"), *src = NULL;
     uint64_t node = 0;
-    if (dst && (src = cudago_operand(from, 0, "src")) && !cudago_node_reaches(self->device, dst, "dst") &&
-        !cudago_node_reaches(self->device, src, "src") && !cudago_graph_ready(self))
+    if (dst && (src = cudago_operand(from, 0, "src")) && may_be_empty && !dst->nbytes && !src->nbytes) node = add_empty(self, p);
+    else if (src && !cudago_node_reaches(self->device, dst, "dst") &&
+             !cudago_node_reaches(self->device, src, "src") && !cudago_graph_ready(self))
         node = memcpy_now(self, p, dst, src);
     Py_XDECREF(dst);
     Py_XDECREF(src);
@@ -86,7 +89,7 @@ PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
     CUDAGO_ENTER(NULL);
     PLACE(p);
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
-    uint64_t node = add_memcpy(self, &p, args[1], args[2]);
+    uint64_t node = add_memcpy(self, &p, args[1], args[2], 0);
     return node ? PyLong_FromUnsignedLongLong(node) : NULL;
 }
 
@@ -104,7 +107,7 @@ PyObject *cudago_copy_node(GraphObject *graph, const uint64_t *after, PyObject *
     if (!is_simple(args[0]) || !is_simple(args[1])) return NEW_REF(Py_None);
     if (cudago_graph_open(graph) || cudago_read_name(args[2], &p)) return NULL;
     NodeObject *node = cudago_node_new(graph);
-    uint64_t number = node ? add_memcpy(graph, &p, args[0], args[1]) : 0;
+    uint64_t number = node ? add_memcpy(graph, &p, args[0], args[1], 1) : 0;
     if (number) cudago_node_number(node, number);
     else Py_CLEAR(node);
     return (PyObject *)node;
@@ -161,7 +164,7 @@ PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     PyObject *r = NULL;
-    if (dst && !cudago_same_device(self, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
+    if (dst && !cudago_node_reaches(self->device, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
         !cudago_fills(dst, width) && !cudago_graph_ready(self)) {
         r = memset_now(self, &p, dst, value, width);
         if (!r) cudago_fill_failed(cudago_may_be_lent(dst->cell), dst->address, "dst");
@@ -232,11 +235,8 @@ PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_
     CUDAGO_ENTER(NULL);
     PLACE(p);
     if (n != 2 || cudago_read_place(args[0], args[1], &p)) return NULL;
-    uint64_t graph = cudago_graph_number(self);
-    if (!graph) return NULL;
-    cudago_status st = {0};
-    uint64_t node = cudagoGraphEmpty(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, &st);
-    return cudago_node_added(node, &st);
+    uint64_t node = add_empty(self, &p);
+    return node ? PyLong_FromUnsignedLongLong(node) : NULL;
 }
 
 static QUIET int child_now(GraphObject *self, cudago_place *p, GraphObject *child, int move, uint64_t *node, cudago_status *st) {

@@ -76,7 +76,7 @@ PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_s
     if (n != 3 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
     OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     cudago_status st = {0};
-    int ok = o && !cudago_same_device(self, o, "dst") && !cudago_fills(o, width) && !cudago_graph_ready(self);
+    int ok = o && !cudago_node_reaches(self->device, o, "dst") && !cudago_fills(o, width) && !cudago_graph_ready(self);
     int r = ok ? memset_now(self, node, o, value, width, &st) : -1;
     PyObject *none = done(r, &st);
     if (ok && !none) cudago_fill_failed(cudago_may_be_lent(o->cell), o->address, "dst");

@@ -223,6 +223,15 @@ static PyObject *kernel_set_elements(KernelObject *self, PyObject *elements) {
     Py_RETURN_NONE;
 }
 
+QUIET int cudago_may_walk(const cudago_kernel *k) {
+    static const uint8_t fill[] = {8, 8, 8, 4, 4, 4, 4, 8, 8, 8, 8}, copy[] = {8, 8, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8};
+    const uint8_t *sizes = k->n == sizeof fill ? fill : k->n == sizeof copy ? copy
+                                                                            : NULL;
+    for (int i = 0; sizes && i < k->n; i++)
+        if (k->params[i].size != sizes[i]) return 0;
+    return sizes != NULL;
+}
+
 /* _set_names(tuple): the names of the parameters. None stands for one that no keyword argument means. */
 static PyObject *kernel_set_names(KernelObject *self, PyObject *given) {
     CUDAGO_ENTER(NULL);

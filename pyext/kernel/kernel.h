@@ -73,6 +73,10 @@ typedef struct cudago_kernel {
 } cudago_kernel;
 #define CUDAGO_MAX_PARAMS 1024
 
+/* May it be a kernel of cudago's own that walks over the elements of tensors (strided.py)? Its arguments describe them together,
+ * so none is changed alone. By the sizes of its parameters, which few others have: Python knows. */
+QUIET int cudago_may_walk(const cudago_kernel *k);
+
 typedef struct {
     PyObject_HEAD
     PyObject *weak;

@@ -8,6 +8,7 @@
 
 static PyMethodDef functions[] = {
     {"_stream_new", METHOD(cudago_stream_new), METH_FASTCALL, NULL},
+    {"_stream_device", METHOD(cudago_stream_device), METH_O, NULL},
     {"_stream_wrap", METHOD(cudago_stream_wrap), METH_FASTCALL, NULL},
     {"_green_new", METHOD(cudago_green_new), METH_FASTCALL, NULL},
     {"_event_new", METHOD(cudago_event_new), METH_FASTCALL, NULL},

@@ -131,6 +131,21 @@ func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status)
 	return b
 }
 
+// cudagoStreamDevice asks the driver which device a stream is of. 0 where it does
+// not say, as for everything that tells no device.
+//
+//export cudagoStreamDevice
+func cudagoStreamDevice(handle C.uint64_t) (ordinal C.int32_t) {
+	d := border.Driver.Load()
+	if d == nil || d.DeviceCount() < 2 {
+		return 0
+	}
+	if dev, err := d.StreamDevice(uintptr(handle)); err == nil {
+		ordinal = C.int32_t(dev.Ordinal())
+	}
+	return ordinal
+}
+
 // defaultBlock returns the block of a default stream, with a reference.
 func defaultBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error) {
 	making.Lock()

@@ -389,6 +389,7 @@ PyObject *cudago_stream_wait_handle(StreamObject *self, PyObject *handle); /* re
 PyObject *cudago_stream_wait_event(StreamObject *self, PyObject *event);
 PyObject *cudago_stream_record(StreamObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_stream_device(PyObject *module, PyObject *handle);
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_green_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -52,6 +52,23 @@ PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t
     return wrap(((DeviceObject *)args[0])->ordinal, h, args[2]);
 }
 
+/* The device of a stream whose object tells none: cudago knows its own, and the driver those of others. 0 of default streams,
+ * which every device has. */
+static QUIET int32_t device_of(uintptr_t handle) {
+    if (handle <= CU_STREAM_PER_THREAD) return 0;
+    for (const cudago_stream *s = cudago_streams; s; s = s->next)
+        if (s->h == handle && !s->foreign && !cudago_stream_lost(s) && !atomic_load(&s->ended)) return s->device;
+    return cudagoStreamDevice(handle);
+}
+
+/* _stream_device(handle): the device of a stream of another library that does not tell it */
+PyObject *cudago_stream_device(PyObject *module, PyObject *handle) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    uint64_t h;
+    return cudago_uint64(handle, "handle", "a CUstream", &h) ? NULL : PyLong_FromLong(device_of(h));
+}
+
 /* --- for one call ----------------------------------------------------------------------------------------------------- */
 
 enum { NAME_PROTOCOL,
@@ -86,9 +103,9 @@ static int only(PyObject *exception) {
 }
 static int attribute_missing(void) { return only(PyExc_AttributeError); }
 
-/* The device of another library's stream, 0 where it does not tell: PyTorch's device.index, device.device_id of cuda.core,
- * device_id of CuPy, whose default streams have -1 there. -1 with an exception. */
-static long ordinal_of(PyObject *o) {
+/* The device of another library's stream: PyTorch's device.index, device.device_id of cuda.core, device_id of CuPy, whose
+ * default streams have -1 there; where it does not tell, that of the handle. -1 with an exception. */
+static long ordinal_of(PyObject *o, uintptr_t handle) {
     PyObject *device = PyObject_GetAttr(o, names[NAME_DEVICE]);
     if (!device && !attribute_missing()) return -1;
     long n = ordinal_in(device, NAME_INDEX);
@@ -96,7 +113,7 @@ static long ordinal_of(PyObject *o) {
     if (n < 0 && attribute_missing()) n = ordinal_in(o, NAME_DEVICE_ID);
     Py_XDECREF(device);
     if (n >= 0) return n;
-    return attribute_missing() ? 0 : -1;
+    return attribute_missing() ? device_of(handle) : -1;
 }
 
 /* What __cuda_stream__ gives, if that is (0, handle) of a device in use. 0 without an exception: the Python face is to
@@ -110,7 +127,7 @@ static int ask(PyObject *o, int32_t *device, uintptr_t *handle) {
     *handle = right ? PyLong_AsUnsignedLongLong(PyTuple_GetItem(told, 1)) : 0;
     Py_DECREF(told);
     if (PyErr_Occurred()) return PyErr_Clear(), 0; /* a number that is too large */
-    long n = right ? ordinal_of(o) : 0;
+    long n = right ? ordinal_of(o, *handle) : 0;
     *device = (int32_t)n;
     if (n < 0) return -1;
     return right && n < CUDAGO_MAX_DEVICES && cudago_context_of(*device);

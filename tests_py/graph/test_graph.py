@@ -257,3 +257,58 @@ def test_an_object_without_the_device_memory_that_its_class_has(graph, a):
         graph.memcpy(a, Nothing())
     with pytest.raises(TypeError, match="src: __cuda_array_interface__ must be a dict, not int"):
         graph.memcpy(a, Wrong())
+
+
+def test_nodes_of_no_bytes_do_nothing(graph, stream, device):
+    """As captured operations of no bytes are left out."""
+    empty = cu.zeros(0, "f8", stream=stream)
+    nodes = [
+        graph.memset(empty, 1.5, name="a"),
+        graph.memset(device.allocate(0, stream=stream), 1),
+        graph.memset(empty.buffer.view("u1"), 1),
+        graph.memcpy(empty, empty),
+        graph.memcpy(bytearray(), b"", name="b"),
+        graph.memcpy(cu.zeros((0, 4), "f4", stream=stream)[:, 1:3], np.zeros((0, 2), "f4")),
+    ]
+    after = nodes[0].memset(empty, 1)
+    assert {n.kind for n in [*nodes, after]} == {"empty"}
+    assert after.dependencies == (nodes[0],) and "a" in graph and "b" in graph
+    with pytest.raises(ValueError, match="dst has 0 bytes"):
+        graph.memset(cu.slot("s", empty), 1.5)
+    with pytest.raises(ValueError, match="dst has 0 bytes"):
+        graph.memcpy(cu.slot("s", empty), empty)
+    with pytest.raises(ValueError, match="src has 0 bytes"):
+        graph.memcpy(cu.zeros(1, "f8", stream=stream), empty)
+    empty.close()
+    with pytest.raises(cu.ClosedError):
+        graph.memset(empty, 1.5)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+
+
+def test_copies_between_arrays_with_gaps(graph, stream):
+    """Both sides may be the host's, if rows describe them."""
+    h = np.arange(32, dtype="f4").reshape(4, 8)
+    expected = h.copy()
+    expected[:, 5:8] = h[:, 2:5]
+    node = graph.memcpy(h[:, 5:8], h[:, 2:5])
+    assert node.kind == "memcpy"
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert (h == expected).all()
+    for dst in (h[::-1], h.T[:, :4]):
+        with pytest.raises(ValueError, match="one node cannot copy between strides"):
+            graph.memcpy(dst, np.zeros(dst.shape, "f4"))
+    with pytest.raises(ValueError, match="the same shape"):
+        graph.memcpy(cu.zeros(48, "u1", stream=stream).buffer, h[:, 5:8])
+    packed = np.zeros((4, 3), "f4")
+    node.update(dst=packed, src=h[:, :3])
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert (packed == h[:, :3]).all()
+    h.flags.writeable = False
+    with pytest.raises(BufferError, match="read-only"):
+        graph.memcpy(h[:, 5:8], h[:, 2:5])

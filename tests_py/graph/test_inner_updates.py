@@ -308,17 +308,6 @@ def test_copies_of_another_size(graph, a, stream):
         assert numbers(a, stream) == list(range(N))
 
 
-def test_nodes_of_no_bytes(graph, a):
-    for add in (
-        lambda: graph.memset(a[:0], 0),
-        lambda: graph.memcpy(a[:0], b""),
-        lambda: graph.memcpy(bytearray(), a[:0]),
-    ):
-        with pytest.raises(ValueError, match="dst has 0 bytes: a node needs at least one"):
-            add()
-    assert (graph.nodes, graph.retained) == ((), ())
-
-
 REFUSED = """
 import weakref
 import cudago as cu

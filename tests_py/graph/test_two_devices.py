@@ -127,6 +127,56 @@ SCRIPTS = {
         sa.sync()
         assert (x.numpy(stream=sa) == 6).all()
         """,
+    "a stream whose object tells no device is where cudago or the driver knows it": """
+        class Foreign:
+            def __init__(self, stream):
+                self.handle = stream.handle
+            def __cuda_stream__(self):
+                return 0, self.handle
+
+        y = zeros(sb)
+        x = Foreign(sb)
+        y.fill(3, stream=x)
+        assert b.allocate(4, stream=x).device == b
+        assert cu.zeros(4, stream=x).device == b
+        assert cu.Stream(x).device == b
+        step = cu.Graph(b)
+        step.launch(config, add, y, 1)
+        step = step.instantiate()
+        step.launch(x)
+        add.bind(config, y, 2)(x)
+        assert (y.numpy(stream=sb) == 6).all()
+        with sa.capture() as graph:
+            branch = graph.fork(sb)
+            y.fill(1, stream=branch)
+            cu.launch(branch, config, add, y, 1)
+            step.launch(branch)
+            b.allocate(4, stream=branch).close()
+            branch.join()
+        assert len(graph.nodes) >= 4
+        """,
+    "fills reach what the graph's device does": """
+        own = cu.VirtualMemoryResource(b, peers=[a]).allocate(64, stream=sb)
+        graph = cu.Graph(a)
+        made = graph.allocate(64, device=b, peers=[a], name="made")
+        fill = made.memset(made.buffer, 1).memset(own, 2, name="fill")
+        own.fill(0, stream=sb), sb.sync()
+        fill.free(made.buffer)
+        with graph.instantiate() as step:
+            step.launch(sa)
+            sa.sync()
+            assert bytes(own.view("u1").numpy(stream=sb)) == bytes([2]) * 64
+            step["fill"].update(dst=own[:4], value=5)
+            step.launch(sa)
+            sa.sync()
+        assert bytes(own[:8].view("u1").numpy(stream=sb)) == bytes([5] * 4 + [2] * 4)
+        fill.update(dst=own[4:])
+        far = zeros(sb)
+        words = "dst is on device 1, the graph on device 0"
+        refused(ValueError, words, lambda: graph.memset(far, 1))
+        refused(ValueError, words, lambda: fill.update(dst=far))
+        refused(ValueError, words, lambda: graph.memset(far[::2], 1))
+        """,
     "a graph is launched on its own device": """
         step = cu.Graph(b)
         step.callback(lambda: None)

@@ -11,8 +11,9 @@ from .._memory.resource import mask_of
 from .._native import unnamed
 from .._stream.callee import expect_callback
 from .._tensor import copy, strided
-from .._tensor.element import pattern_for
-from .._tensor.operand import as_tensor
+from .._tensor.element import is_narrow, pattern_for
+from .._tensor.operand import as_tensor, has_gaps
+from .._tensor.place import is_pageable
 from .._tensor.tensor import Tensor
 from . import slot
 from .branching import Branching
@@ -42,6 +43,22 @@ def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
     return node
 
 
+def _is_empty(memory: Any) -> bool:
+    """Whether memory has no bytes, so that there is nothing to fill."""
+    size = memory.size if isinstance(memory, _core.Buffer) else getattr(memory, "nbytes", None)
+    return size == 0 and _core._operand(memory, memory, True).nbytes == 0
+
+
+def _walked(memory: Any, pattern: Any) -> Tensor | None:
+    """Return a tensor over memory that a kernel of ours has to fill; None if the driver can."""
+    if isinstance(memory, Tensor):
+        return memory if strided.needs_kernel(memory, pattern) else None
+    if getattr(memory, "dtype", None) is None or is_narrow(pattern):
+        return None
+    tensor = as_tensor(memory)
+    return None if is_pageable(tensor) else tensor
+
+
 @unnamed
 class Builder(SignalNodes, Branching):
     """What graphs and nodes share: methods that add a node after others."""
@@ -61,9 +78,9 @@ class Builder(SignalNodes, Branching):
         ----------
         dst, src : Buffer, Pointer, Tensor, OpaqueArray, or any object with memory
             NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries, of the same size. If
-            one is a tensor with gaps between its elements, both must have the same shape. The graph
-            keeps both alive, and a ``bytearray`` cannot be resized meanwhile. A `slot` can be
-            exchanged later; its tensors must be contiguous.
+            one is a tensor or an array with gaps between its elements, both must have the same
+            shape. The graph keeps both alive, and a ``bytearray`` cannot be resized meanwhile. A
+            `slot` can be exchanged later; its tensors must be contiguous, and have bytes.
         name : str, optional
             Unique in the graph; by default ``memcpy_0``, ...
 
@@ -71,7 +88,7 @@ class Builder(SignalNodes, Branching):
         -------
         Node
             The new node. It is a kernel node if the driver cannot copy between the strides of two
-            tensors in one call.
+            tensors in one call, and an empty node if there are no bytes.
 
         Raises
         ------
@@ -89,7 +106,12 @@ class Builder(SignalNodes, Branching):
         <cudago.Node 'upload': memcpy>
         """
         at: Any = self
-        node: Node | None = at._memcpy(dst, src, name)
+        try:
+            node: Node | None = at._memcpy(dst, src, name)
+        except BufferError:
+            if not (has_gaps(dst) or has_gaps(src)):
+                raise
+            node = None
         return node if node is not None else self._copy(dst, src, name)
 
     def _copy(self, dst: Any, src: Any, name: str | None) -> Node:
@@ -104,9 +126,12 @@ class Builder(SignalNodes, Branching):
             from .._tensor.array_copy import sides
 
             return graph._node(graph._add_box(deps, *sides(dst, src), name))
+        to, of = as_tensor(dst), as_tensor(src)
+        if not to.size and to.shape == of.shape:
+            return self._new(_core.Graph._add_empty, name)
         return copy.node(
-            as_tensor(dst),
-            as_tensor(src),
+            to,
+            of,
             (dst, src),
             graph,
             lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
@@ -136,12 +161,13 @@ class Builder(SignalNodes, Branching):
         -------
         Node
             The new node. It is a kernel node where the driver has no such fill: for values of 8
-            and 16 bytes that do not repeat every 4 bytes, and for tensors with gaps.
+            and 16 bytes that do not repeat every 4 bytes, and for tensors with gaps; and an empty
+            node if there are no bytes. A `slot` must have some.
 
         Raises
         ------
         ValueError
-            If the tensor needs more than one launch of such a kernel.
+            If the tensor needs more than one launch of such a kernel, as misaligned ones do.
         BufferError
             If it is host memory that the driver does not know: fill the array itself.
 
@@ -155,17 +181,23 @@ class Builder(SignalNodes, Branching):
         >>> graph.memset(device.allocate(4, stream=stream), 0)
         <cudago.Node 'memset_0': memset>
         """
-        memory = slot.plain(dst)
+        memory: Any = slot.plain(dst)
         pattern: Any = pattern_for(memory, value)
         graph, deps = self._at()
-        if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
-            return strided.fill_node(dst, pattern, graph, lambda *args: _launch(self, args, name))
-        if type(dst) is not Slot:
-            return graph._node(graph._add_memset(deps, dst, pattern, name))
-        slot.check(graph)
-        node = graph._add_memset(deps, dst.object, pattern, name)
-        slot.note(graph, node, "memset", (("dst", dst),))
-        return graph._node(node)
+        if type(dst) is Slot:
+            slot.check(graph)
+        elif _is_empty(memory):
+            return self._new(_core.Graph._add_empty, name)
+        tensor = _walked(memory, pattern)
+        if tensor is None:
+            number = graph._add_memset(deps, memory, pattern, name)
+        else:
+            launched = strided.one_fill(tensor, pattern, memory, graph.device)
+            number = _launch(self, launched, name)._id
+        if type(dst) is Slot:
+            uses = ("memset", "dst") if tensor is None else ("kernel", 0)
+            slot.note(graph, number, uses[0], ((uses[1], dst),))
+        return graph._node(number)
 
     def _launch_slots(
         self, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], name: str | None

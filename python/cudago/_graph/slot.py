@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
+from .._tensor import renewed
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -203,17 +204,22 @@ def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) ->
     record = step._record(node)
     assert record is not None
     kernel, config, *args = record
+    if new and renewed.work_of(kernel) == "fill":  # whose dst it is: there are no others
+        (dst,) = new.values()
+        name: str = step._params(node)[1][0][2]
+        if dst is None:
+            raise TypeError(f"a slot is the dst of fill {name!r}, not None")
+        config, kernel, *args = renewed.filled(record, name, step.device, dst, None)
+        new = {}
     for place, given in new.items():
         args[int(place)] = given
     return step._update_kernel, node, config, kernel, tuple(args)
 
 
 def _old(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> dict[str | int, Any]:
-    """Return what `_update` takes to undo a change: the Operands that hold the memory now."""
+    """Return what `_update` takes to undo a change, such as Operands that hold the memory now."""
     if kind == "kernel":
-        record = step._record(node)
-        assert record is not None
-        return {place: record[2 + int(place)] for place in new}
+        return {}  # with which `_update` makes all as it is
     held = {operand: it for it, _, _, operand, _ in step._params(node)[1]}
     return {place: held[str(place)] for place in new}
 

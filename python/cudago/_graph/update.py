@@ -8,11 +8,12 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._kernel.kernel import Kernel
 from .._stream.callee import expect_callback
 from .._stream.memop import condition_code
-from .._tensor import copy
-from .._tensor.element import pattern_for
-from .._tensor.operand import as_tensor
+from .._tensor import copy, renewed
+from .._tensor.element import is_narrow, pattern_for
+from .._tensor.operand import as_tensor, has_gaps
 from .params import changed, is_change
 from .retained import object_of
 from .slot import Slot, check_update, note_update, plain, uses_of
@@ -32,8 +33,8 @@ def update_node(
 ) -> None:
     """Change a node's parameters to what the arguments of `update` say."""
     change = _UPDATES.get(node.kind)
-    if node.kind == "kernel" and (kwargs or is_change(args)):
-        change = _change_kernel
+    if node.kind == "kernel":
+        change = _of_kernel(node, owner, args, kwargs)
     if node.kind == "batch mem op" and _memory_operation(node, owner)[1][2]:
         change = _wait
     if change is None:
@@ -65,8 +66,9 @@ def _check_form(
         # An unknown name explains more than a missing one.
         unknown = [n for n in kwargs if n not in form.parameters]
         wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
-        article = "an" if node.kind[0] in "aeiou" else "a"
-        raise TypeError(f"update of {article} {node.kind} node takes {takes}: {wrong}") from None
+        what = _OURS.get(change, f"{node.kind} node")
+        article = "an" if what[0] in "aeiou" else "a"
+        raise TypeError(f"update of {article} {what} takes {takes}: {wrong}") from None
 
 
 # The first two parameters are positional only, so that a kernel's parameters can have any name.
@@ -96,7 +98,7 @@ def _rows(
     row, held = graph._params(node._id)
     if row is None or any(isinstance(thing, _core.OpaqueArray) for thing in given):
         return None
-    if row[1] * row[2] <= 1 and not any(map(_has_gaps, given)):
+    if row[1] * row[2] <= 1 and not any(map(has_gaps, given)):
         return None
     if any(type(thing) is Slot for thing in given):
         raise ValueError(f"{node.name!r} copies rows with gaps between them, and cannot use slots")
@@ -113,10 +115,6 @@ def _rows(
             )
         sides.append(own if kept else thing)
     return _rows_of(node, *sides)
-
-
-def _has_gaps(thing: Any) -> bool:
-    return isinstance(thing, _core.Tensor) and not thing.is_contiguous
 
 
 def _rows_of(
@@ -151,6 +149,11 @@ def _memset(
         memory, pattern = _other_half(node, owner, memory, value)
     else:
         pattern = pattern_for(memory, value)
+    if isinstance(pattern, bytes) and not is_narrow(pattern):
+        raise ValueError(
+            f"{node.name!r} is a memset node, which fills with 1, 2 or 4 bytes, and this "
+            f"value of an element has {len(pattern)}: remove the node, and add another fill"
+        )
     owner._update_memset(node._id, memory, pattern)
     note_update(owner, node._id, "memset", (("dst", dst),))
 
@@ -231,6 +234,61 @@ def _semaphore(
     owner._update_semaphore(node._id, semaphore, value, node.kind == "semaphore wait", is_own)
 
 
+def _of_kernel(
+    node: Node | ExecNode, owner: Graph | GraphExec, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., None]:
+    """Return what updates a kernel node: it may be a fill or a copy, by a kernel of ours."""
+    is_whole = not kwargs and not is_change(args)
+    if is_whole and isinstance(args[1], _core.Kernel):
+        return _kernel
+    record = owner._record(node._id)
+    work = "" if record is None else renewed.work_of(record[0])
+    if work == "conversion":
+        raise ValueError(
+            f"{node.name!r} converts between element types, and cannot be updated by itself: "
+            "capture the conversion again, and update with that graph"
+        )
+    if work:
+        change, takes = (_fill, "dst, value") if work == "fill" else (_copy, "dst=, src=")
+        if args and isinstance(args[0], dict | _core.LaunchConfig | _core.Kernel):
+            raise TypeError(
+                f"{node.name!r} is a {work}, by a kernel of cudago whose arguments describe the "
+                f"memory together: update it with {takes}"
+            )
+        return change
+    return _kernel if is_whole else _change_kernel
+
+
+def _fill(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any = None, value: Any = None
+) -> None:
+    if dst is None and value is None:
+        raise TypeError("update of a fill needs dst, value or both")
+    check_update(owner, (dst,))
+    record = owner._record(node._id)
+    assert record is not None
+    launched = renewed.filled(record, node.name, owner.device, plain(dst), value)
+    _renew(node, owner, launched)
+    note_update(owner, node._id, "kernel", ((0, dst),))
+
+
+def _copy(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, *, dst: Any = None, src: Any = None
+) -> None:
+    if dst is None and src is None:
+        raise TypeError("update of a copy needs dst=, src= or both")
+    if Slot in (type(dst), type(src)):
+        raise ValueError(f"{node.name!r} copies between strides, and cannot use slots")
+    record = owner._record(node._id)
+    assert record is not None
+    _renew(node, owner, renewed.copied(record, node.name, owner.device, dst, src))
+
+
+def _renew(node: Node | ExecNode, owner: Graph | GraphExec, launched: tuple[Any, ...]) -> None:
+    config, kernel, *args = launched
+    owner._update_kernel(node._id, config, kernel, tuple(args))
+
+
 def _kernel(
     node: Node | ExecNode, owner: Graph | GraphExec, /, config: Any, kernel: Any, *args: Any
 ) -> None:
@@ -247,6 +305,11 @@ def _set_kernel(
     is_new: bool,
 ) -> None:
     """Update a kernel node as a whole; `is_new` if its parameters are other ones than before."""
+    if type(kernel) is Kernel and renewed.work_of(kernel):
+        raise ValueError(
+            f"kernel {kernel.name} is one of cudago's own, which are not checked for what their "
+            "arguments have them write: add a fill or a copy, and update that by dst, value or src"
+        )
     check_update(owner, args)
     owner._update_kernel(node._id, config, kernel, tuple(map(plain, args)))
     note_update(owner, node._id, "kernel", enumerate(args), is_new)
@@ -291,3 +354,4 @@ _UPDATES: dict[str, Callable[..., None]] = {
     "semaphore signal": _semaphore,
     "semaphore wait": _semaphore,
 }
+_OURS: dict[Callable[..., None], str] = {_fill: "fill", _copy: "copy"}

@@ -61,7 +61,8 @@ class Stream(MemoryOperations, _core.Stream):
     ----------
     obj : object with ``__cuda_stream__``
         Another library's stream, which is kept alive; a `Stream` is returned as it is. Closing the
-        new object does not destroy the stream.
+        new object does not destroy the stream. It is of the device that the object tells in
+        ``device`` or ``device_id``, else of the one that cudago or the driver knows the handle of.
 
     Notes
     -----
@@ -406,7 +407,7 @@ def _foreign(obj: object) -> Stream:
     else:
         handle = _handle_in(obj, protocol)
     # Not added to _made: it is gone after the call, and every launch would pay for that.
-    stream: Stream = _core._stream_wrap(device_at(_ordinal_of(obj)), handle or 1, obj)
+    stream: Stream = _core._stream_wrap(device_at(_ordinal_of(obj, handle)), handle or 1, obj)
     return stream
 
 
@@ -432,8 +433,8 @@ def _handle_in(obj: object, protocol: Any) -> int:
     return handle
 
 
-def _ordinal_of(obj: object) -> int:
-    """Return the device of another library's stream; 0 where it does not tell."""
+def _ordinal_of(obj: object, handle: int) -> int:
+    """Return the device of another library's stream: that of the handle where it does not tell."""
     device = getattr(obj, "device", None)
     for told in (
         getattr(device, "index", None),  # torch
@@ -442,7 +443,7 @@ def _ordinal_of(obj: object) -> int:
     ):
         if isinstance(told, int) and told >= 0:
             return told
-    return 0
+    return _core._stream_device(handle)
 
 
 def stream_of(obj: StreamLike) -> Stream:

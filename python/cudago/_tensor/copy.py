@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .._graph.graph import Graph
     from .._graph.node import Node
     from .._memory.buffer import Buffer
+    from .._memory.device import Device
     from .._stream.stream import Stream
     from .tensor import Tensor
 
@@ -156,7 +157,7 @@ def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None
         return
     plan = _plan_of(dst, src)
     if plan.calls > 1 and not any(pageable) and _one_device(dst, src):
-        strided.copy(dst, src, stream)
+        strided.copy(dst, src, stream, given)
     elif plan.calls > _FEW_CALLS and any(pageable) and not stream.is_capturing:
         if pageable[1]:
             _scatter(dst, src, stream)
@@ -299,6 +300,17 @@ def box(
 
     `given` is what the tensors were made of.
     """
+    _check_alike(dst, src)
+    plan = _plan_of(dst, src)
+    if plan.calls != 1 or not dst.size:
+        return None
+    at = next(plan.places())
+    to = _core._operand(_bytes_from(dst, at[0]), given[0], True)
+    return to, _core._operand(_bytes_from(src, at[1]), given[1], False), plan.box
+
+
+def _check_alike(dst: Tensor, src: Tensor) -> None:
+    """Raise an error if no node can copy between two tensors, of which one has gaps."""
     if is_packed(dst) or is_packed(src):
         name = dst.dtype_name if is_packed(dst) else src.dtype_name
         raise ValueError(
@@ -310,12 +322,24 @@ def box(
             f"dst has shape {dst.shape} of {dst.dtype_name}, src {src.shape} of {src.dtype_name}: "
             "a copy of memory with gaps needs the same shape and elements of one size"
         )
-    plan = _plan_of(dst, src)
-    if plan.calls != 1 or not dst.size:
-        return None
-    at = next(plan.places())
-    to = _core._operand(_bytes_from(dst, at[0]), given[0], True)
-    return to, _core._operand(_bytes_from(src, at[1]), given[1], False), plan.box
+
+
+def one_launch(dst: Tensor, src: Tensor, given: tuple[Any, Any], device: Device) -> tuple[Any, ...]:
+    """Return configuration, kernel and arguments of one launch that copies as a node.
+
+    `given` is what the tensors were made of, and `device` the graph's.
+    """
+    _check_alike(dst, src)
+    launched = None
+    if not is_pageable(dst) and not is_pageable(src) and _one_device(dst, src) and dst.size:
+        strided.check_reach(device, "graph", dst=dst, src=src)
+        launched = strided.one_copy(dst, src, given)
+    if launched is None:
+        raise ValueError(
+            f"one node cannot copy between strides {dst.strides} and {src.strides} of shape "
+            f"{dst.shape}: copy in a capture, or make one side contiguous"
+        )
+    return launched
 
 
 def node(
@@ -330,12 +354,4 @@ def node(
     sides = box(dst, src, given)
     if sides is not None:
         return add_box(*sides)
-    if not is_pageable(dst) and not is_pageable(src) and _one_device(dst, src):
-        strided.check_reach(graph.device, "graph", dst=dst, src=src)
-        launches = list(itertools.islice(strided.copies(dst, src), 2))
-        if len(launches) == 1:
-            return add_launch(*launches[0])
-    raise ValueError(
-        f"one node cannot copy between strides {dst.strides} and {src.strides} of shape "
-        f"{dst.shape}: copy in a capture, or make one side contiguous"
-    )
+    return add_launch(*one_launch(dst, src, given, graph.device))

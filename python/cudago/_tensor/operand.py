@@ -66,7 +66,19 @@ def as_tensor(memory: Any) -> Tensor:
     """Return a tensor over any memory that has a shape."""
     if (own := _own(memory)) is not None:
         return own
+    if isinstance(memory, memoryview):
+        memory = np.asarray(memory)
     return _over_extended(memory) if is_extended(memory) else _core.from_dlpack(memory)
+
+
+def has_gaps(memory: Any) -> bool:
+    """Whether the elements are not in row-major order without gaps, as far as the object tells."""
+    if isinstance(memory, _core.Tensor | memoryview):
+        return not (memory.c_contiguous if isinstance(memory, memoryview) else memory.is_contiguous)
+    flags: Any = getattr(memory, "flags", None)
+    told = getattr(flags, "c_contiguous", None)  # NumPy, CuPy
+    tells: Any = getattr(memory, "is_contiguous", None)  # PyTorch
+    return not (told if told is not None else tells() if callable(tells) else True)
 
 
 def as_target(dst: Any, stream: StreamLike) -> Tensor:

@@ -13,16 +13,16 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import _core
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.object_code import ObjectCode
 from .._ordinal import device_at
 from .element import is_narrow
+from .place import is_pageable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from .._graph.graph import Graph
-    from .._graph.node import Node
     from .._kernel.kernel import Kernel
     from .._memory.device import Device
     from .._stream.stream import Stream
@@ -250,10 +250,35 @@ def _fills(tensor: Tensor, pattern: bytes) -> Iterator[tuple[Any, ...]]:
     pattern *= item // len(pattern)  # it may have been shortened
     word = word_of(item, [side], tensor.shape)
     for start in range(0, item, word):
-        value = int.from_bytes(pattern[start : start + word], "little")
-        halves = value & (1 << 64) - 1, value >> 64
+        middle = halves(pattern[start : start + word])
         for box in boxes(tensor.shape, [side.strides]):
-            yield _launched(f"fill_{word}", [side], box, halves, start)
+            yield _launched(f"fill_{word}", [side], box, middle, start)
+
+
+def halves(pattern: bytes) -> tuple[int, int]:
+    """Return the two numbers that a fill's kernel takes for the bytes of a word."""
+    value = int.from_bytes(pattern, "little")
+    return value & (1 << 64) - 1, value >> 64
+
+
+def _keeping(launched: tuple[Any, ...], given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a launch that does all of what was passed, of which a graph then keeps that.
+
+    An update of the node needs it: a pointer does not tell of what the node does a part.
+    """
+    config, kernel, *args = launched
+    for i, thing in enumerate(given):
+        args[i] = _core._operand(args[i], thing, i == 0)
+    return config, kernel, *args
+
+
+def _captured(
+    launches: Iterator[tuple[Any, ...]], given: Sequence[Any]
+) -> Iterable[tuple[Any, ...]]:
+    first = list(itertools.islice(launches, 2))
+    if len(first) == 1:
+        return [_keeping(first[0], given)]
+    return itertools.chain(first, launches)
 
 
 def check_reach(device: Device, who: str, **sides: Tensor) -> None:
@@ -270,27 +295,46 @@ def check_reach(device: Device, who: str, **sides: Tensor) -> None:
 def fill(tensor: Tensor, pattern: bytes, stream: Stream) -> None:
     """Write the bytes of one element into every element."""
     check_reach(stream.device, "stream", **{"the memory": tensor})
-    for args in _fills(tensor, pattern):
+    launches: Iterable[tuple[Any, ...]] = _fills(tensor, pattern)
+    if stream.is_capturing:
+        launches = _captured(iter(launches), (tensor,))
+    for args in launches:
         launch(stream, *args)
 
 
-def fill_node(tensor: Tensor, pattern: bytes, graph: Graph, launch: Callable[..., Node]) -> Node:
-    """Do the same with one node of a graph."""
-    check_reach(graph.device, "graph", dst=tensor)
+def one_fill(tensor: Tensor, pattern: bytes, given: Any, device: Device) -> tuple[Any, ...]:
+    """Return configuration, kernel and arguments of the one launch that a node can do.
+
+    `given` is what the tensor was made of.
+    """
+    if is_pageable(tensor):
+        raise BufferError("dst is host memory that the driver does not know: fill the array itself")
+    check_reach(device, "graph", dst=tensor)
+    if not tensor.size:
+        raise ValueError("dst has 0 bytes: a node needs at least one")
     launches = list(itertools.islice(_fills(tensor, pattern), 2))
     if len(launches) != 1:
         raise ValueError(
             f"one node cannot fill a tensor of shape {tensor.shape}, strides {tensor.strides} and "
-            f"type {tensor.dtype_name}: fill it in a capture, or parts of it"
+            f"type {tensor.dtype_name} at {tensor.handle:#x}: fill it in a capture, or parts of it"
         )
-    return launch(*launches[0])
+    return _keeping(launches[0], (given,))
 
 
-def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
-    """Copy by as many launches as it takes."""
+def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None = None) -> None:
+    """Copy by as many launches as it takes. `given` is what the tensors were made of."""
     check_reach(stream.device, "stream", dst=dst, src=src)
-    for args in copies(dst, src):
+    launches: Iterable[tuple[Any, ...]] = copies(dst, src)
+    if stream.is_capturing:
+        launches = _captured(iter(launches), given or (dst, src))
+    for args in launches:
         launch(stream, *args)
+
+
+def one_copy(dst: Tensor, src: Tensor, given: tuple[Any, Any]) -> tuple[Any, ...] | None:
+    """Return what `copies` does of the one launch that a node can do; None if it takes more."""
+    launches = list(itertools.islice(copies(dst, src), 2))
+    return _keeping(launches[0], given) if len(launches) == 1 else None
 
 
 def copies(dst: Tensor, src: Tensor) -> Iterator[tuple[Any, ...]]:
@@ -307,5 +351,9 @@ def copies(dst: Tensor, src: Tensor) -> Iterator[tuple[Any, ...]]:
 
 
 def needs_kernel(tensor: Tensor, pattern: bytes) -> bool:
-    """Whether none of the driver's fills can do it: gaps, a wide pattern, or a misaligned start."""
+    """Whether none of the driver's fills can do it: gaps, a wide pattern, or a misaligned start.
+
+    The driver's memset nodes can have rows with a pitch, but in an executable their shape cannot
+    change (cuGraphExecMemsetNodeSetParams); a kernel's arguments can.
+    """
     return not (tensor.is_contiguous and is_narrow(pattern) and tensor.handle % len(pattern) == 0)
