@@ -46,6 +46,11 @@ static inline QUIET uint8_t cudago_element(DLDataType d) {
     return (uint8_t)(kind << 4 | width);
 }
 
+/* A cell's: of a variable in constant memory, as far as PTX tells, which only copies and fills change. A bit that no other room
+ * uses: memory.h. */
+enum { CUDAGO_CELL_CONSTANT = 1u << 22 };
+static inline QUIET int cudago_is_constant(const cudago_cell *cell) { return cell && cell->flags & CUDAGO_CELL_CONSTANT; }
+
 /* Does the kernel store through a parameter? Found out when it is first given read-only memory. */
 enum cudago_access { ACCESS_NOT_ASKED,
                      ACCESS_READS,
