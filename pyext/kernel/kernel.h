@@ -301,6 +301,12 @@ int cudago_pack_int(cudago_packing *p, const cudago_param *param, PyObject *arg,
 int cudago_pack_float(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
 int cudago_pack_scalar(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
 int cudago_is_number(PyObject *arg); /* of what has the buffer protocol */
+/* A parameter that C++ calls __half or __nv_bfloat16, which to PTX is a struct. */
+static inline QUIET int cudago_is_small(const cudago_param *p) { return p->size == 2 && p->element && p->type >= PARAM_BYTES; }
+/* A Python number as a struct: of such a parameter, or a complex number as two floats or doubles. */
+int cudago_pack_small(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
+/* The other of the two types? -1 with TypeError */
+int cudago_wrong_small(cudago_packing *p, const cudago_param *param, PyObject *arg);
 
 /* refused.c: raise, and return -1 */
 int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject *arg);

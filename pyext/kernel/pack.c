@@ -227,9 +227,9 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
         if (p->type == PARAM_FLOAT) return cudago_pack_float(pk, p, arg, to);
-        return p->type == PARAM_BYTES ? cudago_wrong_argument(pk, p, arg) : cudago_pack_int(pk, p, arg, to);
+        return p->type == PARAM_BYTES || cudago_is_small(p) ? cudago_pack_small(pk, p, arg, to) : cudago_pack_int(pk, p, arg, to);
     }
-    if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? cudago_pack_float(pk, p, arg, to) : cudago_wrong_argument(pk, p, arg);
+    if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? cudago_pack_float(pk, p, arg, to) : cudago_pack_small(pk, p, arg, to);
     if (pointer && cudago_lends(t)) {
         int r = cudago_pack_lent(pk, p, arg, to);
         return r > 0 ? cudago_pack_memory(pk, p, arg, to) : r;

@@ -1244,7 +1244,7 @@ def launch(
           memory is pinned, managed, or on a device that reads pageable memory, an address, or None
           for a null pointer;
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
-          scalar, which for a pointer is an address;
+          scalar, which for a pointer is an address; a complex number for two floats or doubles;
         - for a struct: ``bytes``, a NumPy structured scalar or a dataclass's instance, of its size;
         - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture;
           for a ``cudaSurfaceObject_t``: a Surface.
