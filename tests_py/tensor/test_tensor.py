@@ -329,6 +329,15 @@ def test_what_a_copy_refuses(counted, stream):
         cu.from_dlpack(readonly).copy_from(counted[0, :4], stream=stream)
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_are_numbers_to_copy_from(stream, kind):
+    t = cu.zeros(4, "f4", stream=stream)
+    t.copy_from(kind(b"\1\2\3\4"), stream=stream)
+    assert t.numpy(stream=stream).tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match=r"src has shape \(16,\), the tensor \(4,\)"):
+        t.copy_from(kind(bytes(16)), stream=stream)
+
+
 def test_copies_with_the_host_on_the_other_side(counted, stream):
     host = np.zeros((4, 8), "i4")
     cu.from_dlpack(host).copy_from(counted, stream=stream)
