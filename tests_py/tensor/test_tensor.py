@@ -451,6 +451,25 @@ def test_arithmetic_is_refused_with_advice(stream, use):
         use(cu.zeros((2, 2), "i4", stream=stream))
 
 
+def assign(t):
+    """Assign to an element, as to one of an array."""
+    t[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("use", "match"),
+    [
+        (lambda t: float(t[0, 0]), r"no number, so no float\(\): t.item\(stream=s\)"),
+        (lambda t: int(t[0, 0]), r"no number, so no int\(\): t.item\(stream=s\)"),
+        (lambda t: complex(t[0, 0]), r"no number, so no complex\(\): t.item\(stream=s\)"),
+        (assign, r"not assigned: t\[...\].fill\(value, stream=s\) .* t\[...\].copy_from\(src"),
+    ],
+)
+def test_what_arrays_of_the_host_do_is_refused_with_advice(counted, use, match):
+    with pytest.raises(TypeError, match=match):
+        use(counted)
+
+
 def test_other_objects_have_their_say_about_operators(stream):
     class Other:
         def __radd__(self, other):
