@@ -59,6 +59,9 @@ const loadOp = "cuModuleLoadDataEx"
 func (c *Context) loadError(code *ObjectCode, log string, r driver.CUresult) error {
 	switch r {
 	case driver.CUDA_ERROR_INVALID_PTX, driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+		if code.Kind != PTX { // a driver takes for PTX what is no machine code it knows
+			return c.fail(loadOp, driver.CUDA_ERROR_INVALID_IMAGE, fmt.Sprintf("given as a %s, and begins with %.16q; ObjectCode.from_ptx takes PTX", code.Kind, code.Data))
+		}
 		return newPTXError(Result(r), log, code.PTX)
 	case driver.CUDA_ERROR_INVALID_IMAGE, driver.CUDA_ERROR_INVALID_SOURCE:
 		if code.Kind == PTX {
