@@ -59,6 +59,9 @@ const loadOp = "cuModuleLoadDataEx"
 func (c *Context) loadError(code *ObjectCode, log string, r driver.CUresult) error {
 	switch r {
 	case driver.CUDA_ERROR_INVALID_PTX, driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+		if code.Kind != PTX { // a driver takes for PTX what is no machine code it knows
+			return c.fail(loadOp, driver.CUDA_ERROR_INVALID_IMAGE, fmt.Sprintf("given as a %s, and begins with %.16q; ObjectCode.from_ptx takes PTX", code.Kind, code.Data))
+		}
 		return newPTXError(Result(r), log, code.PTX)
 	case driver.CUDA_ERROR_INVALID_IMAGE, driver.CUDA_ERROR_INVALID_SOURCE:
 		if code.Kind == PTX {
@@ -143,23 +146,33 @@ func (m *Module) KernelNames() ([]string, error) {
 	})
 }
 
-// Global returns the address and the size in bytes of a variable of the module,
-// by its name, as for [Module.Kernel]. It calls cuModuleGetGlobal.
+// A Variable is where one of a module is.
+type Variable struct {
+	Ptr  uint64
+	Size uint64 // in bytes
+	// Constant says that it is in constant memory, which kernels do not change. Only
+	// PTX tells.
+	Constant bool
+}
+
+// Global returns a variable of the module, by its name, as for [Module.Kernel].
+// It calls cuModuleGetGlobal.
 //
 // Lifetime: the address is valid as long as m has a holder.
 //
 // Errors: [ErrorNotFound], with the names that there are.
-func (m *Module) Global(name string) (ptr, size uint64, err error) {
+func (m *Module) Global(name string) (Variable, error) {
 	if err := m.Retain(); err != nil {
-		return 0, 0, err
+		return Variable{}, err
 	}
 	defer m.Release()
 	leave, err := m.ctx.Enter()
 	if err != nil {
-		return 0, 0, err
+		return Variable{}, err
 	}
 	defer leave()
-	p, _, err := lookUp(m, "cuModuleGetGlobal", "variable", name, m.code.variables, func(symbol string) (p driver.CUdeviceptr, r driver.CUresult) {
+	var size uint64
+	p, symbol, err := lookUp(m, "cuModuleGetGlobal", "variable", name, m.code.variables, func(symbol string) (p driver.CUdeviceptr, r driver.CUresult) {
 		p, size, r = m.ctx.drv.api.CuModuleGetGlobal(m.h, symbol)
 		if r == driver.CUDA_ERROR_INVALID_VALUE { // for a kernel's name
 			r = driver.CUDA_ERROR_NOT_FOUND
@@ -167,9 +180,9 @@ func (m *Module) Global(name string) (ptr, size uint64, err error) {
 		return p, r
 	})
 	if err != nil {
-		return 0, 0, err
+		return Variable{}, err
 	}
-	return uint64(p), size, nil
+	return Variable{Ptr: uint64(p), Size: size, Constant: m.code.isConstant(symbol)}, nil
 }
 
 // Kernel returns a kernel by its symbol, its name expression, or any spelling of

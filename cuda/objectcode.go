@@ -38,6 +38,9 @@ type ObjectCode struct {
 	parse      sync.Once
 	signatures map[string][]ptx.Param // of PTX; by symbol
 
+	declare   sync.Once
+	constants []string // of PTX; symbols of variables in constant memory
+
 	analyse sync.Once
 	stores  map[string][]bool // of PTX, as ptx.Stores says; by symbol
 
@@ -231,6 +234,13 @@ func (o *ObjectCode) DebugParams(symbol string) (names, types []string) {
 		names, types = append(names, p.Name), append(types, p.Type)
 	}
 	return names, types
+}
+
+// isConstant reports whether a symbol is that of a variable in constant memory,
+// as far as PTX tells. The first call reads the declarations.
+func (o *ObjectCode) isConstant(symbol string) bool {
+	o.declare.Do(func() { o.constants, _ = ptx.Constants(o.PTX) })
+	return slices.Contains(o.constants, symbol)
 }
 
 // storesOf tells, for each parameter of the kernel, whether something may be

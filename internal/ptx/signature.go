@@ -3,6 +3,8 @@
 
 package ptx
 
+import "slices"
+
 // Param is one parameter of a kernel as the host must pack it.
 type Param struct {
 	Name string
@@ -39,12 +41,17 @@ func Signatures(text string) (signatures map[string][]Param, err error) {
 // memory, in order. Like [Signatures] it reads declarations only.
 //
 // Errors: a [*SyntaxError].
-func Variables(text string) (names []string, err error) {
+func Variables(text string) ([]string, error) { return variablesIn(text, SpaceGlobal, SpaceConst) }
+
+// Constants is [Variables] of those in constant memory.
+func Constants(text string) ([]string, error) { return variablesIn(text, SpaceConst) }
+
+func variablesIn(text string, spaces ...Space) (names []string, err error) {
 	defer recoverSyntax(&err)
 	p := newParser(text)
 	p.skipBodies = true
 	for _, item := range p.module().Items {
-		if v, ok := item.(*Variable); ok && (v.Space == SpaceGlobal || v.Space == SpaceConst) {
+		if v, ok := item.(*Variable); ok && slices.Contains(spaces, v.Space) {
 			names = append(names, v.Name)
 		}
 	}

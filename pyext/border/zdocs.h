@@ -334,7 +334,7 @@
     "Whether `close` was called."
 
 #define DOC_BUFFER_COPY_FROM \
-    "copy_from($self, src, /, *, stream)\n" \
+    "copy_from($self, src, *, stream)\n" \
     "--\n" \
     "\n" \
     "Copy bytes into this buffer.\n" \
@@ -369,7 +369,7 @@
     "``cuMemcpyAsync``, ``cuMemcpyPeerAsync``"
 
 #define DOC_BUFFER_COPY_TO \
-    "copy_to($self, dst, /, *, stream)\n" \
+    "copy_to($self, dst, *, stream)\n" \
     "--\n" \
     "\n" \
     "Copy this buffer's bytes to other memory.\n" \
@@ -402,7 +402,7 @@
     "bytearray(b'\\x01\\x01\\x01\\x01')"
 
 #define DOC_BUFFER_FILL \
-    "fill($self, value, /, *, stream)\n" \
+    "fill($self, value, *, stream)\n" \
     "--\n" \
     "\n" \
     "Fill the buffer with a repeated value.\n" \
@@ -1004,7 +1004,7 @@
     "      memory is pinned, managed, or on a device that reads pageable memory, an address, or None\n" \
     "      for a null pointer;\n" \
     "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
-    "      scalar, which for a pointer is an address;\n" \
+    "      scalar, which for a pointer is an address; a complex number for two floats or doubles;\n" \
     "    - for a struct: ``bytes``, a NumPy structured scalar or a dataclass's instance, of its size;\n" \
     "    - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture;\n" \
     "      for a ``cudaSurfaceObject_t``: a Surface.\n" \

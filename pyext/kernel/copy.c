@@ -175,16 +175,34 @@ static int run(copying *c) {
     return copy_now(c);
 }
 
-/* One argument and stream=. */
-static int read_arguments(Py_ssize_t n, PyObject *names, const char *signature) {
-    if (n == 1 && cudago_names_stream(names)) return 0;
-    return PyErr_Format(PyExc_TypeError, "%s", signature), -1;
+/* One argument, by position or by its name, and stream=. */
+enum { TAKES_SRC,
+       TAKES_DST,
+       TAKES_VALUE };
+static const char *const signatures[] = {
+    "copy_from(src, *, stream) takes one operand and stream=",
+    "copy_to(dst, *, stream) takes one operand and stream=",
+    "fill(value, *, stream) takes a value and stream=",
+};
+static int read_named(PyObject *const *given, PyObject *names, int which, PyObject **args) {
+    static cudago_keyword known[][2] = {{{"src", NULL}, {"stream", NULL}}, {{"dst", NULL}, {"stream", NULL}}, {{"value", NULL}, {"stream", NULL}}};
+    int first = cudago_which(known[which], 2, PyTuple_GetItem(names, 0)), last = cudago_which(known[which], 2, PyTuple_GetItem(names, 1));
+    if (first + last != 1) return 0; /* one of them is none, or both are the same */
+    args[first] = given[0];
+    args[last] = given[1];
+    return 1;
+}
+static int read_arguments(PyObject *const *given, Py_ssize_t n, PyObject *names, int which, PyObject **args) {
+    if (n == 1 && cudago_names_stream(names)) return args[0] = given[0], args[1] = given[1], 0;
+    if (!n && names && PyTuple_Size(names) == 2 && read_named(given, names, which, args)) return 0;
+    if (PyErr_Occurred()) return -1;
+    return PyErr_Format(PyExc_TypeError, "%s", signatures[which]), -1;
 }
 
-static PyObject *buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
+static PyObject *buffer_copy(BufferObject *self, PyObject *const *given, Py_ssize_t n, PyObject *names, int from) {
     CUDAGO_ENTER(NULL);
-    if (read_arguments(n, names, from ? "copy_from(src, *, stream) takes one operand and stream=" : "copy_to(dst, *, stream) takes one operand and stream="))
-        return NULL;
+    PyObject *args[2];
+    if (read_arguments(given, n, names, from ? TAKES_SRC : TAKES_DST, args)) return NULL;
     cudago_span open;
     /* Checked here so that the first mistake is reported first, and again in copy_now. */
     if (cudago_buffer_now(self, &open)) return NULL;
@@ -304,9 +322,10 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     return fill_away(s, &b, value, width);
 }
 
-static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+static PyObject *buffer_fill(BufferObject *self, PyObject *const *given, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
-    if (read_arguments(n, names, "fill(value, *, stream) takes a value and stream=")) return NULL;
+    PyObject *args[2];
+    if (read_arguments(given, n, names, TAKES_VALUE, args)) return NULL;
     cudago_span open;
     uint32_t value, width;
     if (cudago_buffer_now(self, &open) || cudago_writable(open.readonly, "the buffer")) return NULL;

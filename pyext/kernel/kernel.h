@@ -46,6 +46,11 @@ static inline QUIET uint8_t cudago_element(DLDataType d) {
     return (uint8_t)(kind << 4 | width);
 }
 
+/* A cell's: of a variable in constant memory, as far as PTX tells, which only copies and fills change. A bit that no other room
+ * uses: memory.h. */
+enum { CUDAGO_CELL_CONSTANT = 1u << 22 };
+static inline QUIET int cudago_is_constant(const cudago_cell *cell) { return cell && cell->flags & CUDAGO_CELL_CONSTANT; }
+
 /* Does the kernel store through a parameter? Found out when it is first given read-only memory. */
 enum cudago_access { ACCESS_NOT_ASKED,
                      ACCESS_READS,
@@ -300,6 +305,12 @@ int cudago_pack_int(cudago_packing *p, const cudago_param *param, PyObject *arg,
 int cudago_pack_float(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
 int cudago_pack_scalar(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
 int cudago_is_number(PyObject *arg); /* of what has the buffer protocol */
+/* A parameter that C++ calls __half or __nv_bfloat16, which to PTX is a struct. */
+static inline QUIET int cudago_is_small(const cudago_param *p) { return p->size == 2 && p->element && p->type >= PARAM_BYTES; }
+/* A Python number as a struct: of such a parameter, or a complex number as two floats or doubles. */
+int cudago_pack_small(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
+/* The other of the two types? -1 with TypeError */
+int cudago_wrong_small(cudago_packing *p, const cudago_param *param, PyObject *arg);
 
 /* refused.c: raise, and return -1 */
 int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject *arg);

@@ -23,6 +23,7 @@ static int note_stream(packing *pk, PyObject *arg, DLDevice device) {
 /* Memory that the kernel's device reads as it is. */
 static QUIET int is_plain(const packing *pk, const DLTensor *t, const cudago_cell *own) {
     if (!own) return t->device.device_type == kDLCUDA && t->device.device_id == pk->k->device;
+    if (cudago_is_constant(own)) return 0;
     int any = cudago_cell_is_host(own) || own->kind == CUDAGO_CELL_MANAGED;
     return any || own->ordinal == pk->k->device;
 }

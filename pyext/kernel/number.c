@@ -86,6 +86,69 @@ QUIET int cudago_pack_number(const cudago_param *p, PyObject *arg, uint8_t *to) 
     return is_float && PyFloat_CheckExact(arg) && put_double(p, PyFloat_AsDouble(arg), to);
 }
 
+/* --- numbers that are structs --------------------------------------------------------------------------------------- */
+
+/* A type of two bytes: the bits of its fraction, and the exponent of the smallest number that is not subnormal. */
+typedef struct {
+    const char *name, *other;
+    int fraction, least;
+} small_type;
+static QUIET small_type small_of(const cudago_param *p) {
+    if (p->element >> 4 == kDLBfloat) return (small_type){"bfloat16", "float16", 7, -126};
+    return (small_type){"float16", "bfloat16", 10, -14};
+}
+
+/* To the nearest, of two the even one, in one step: by way of a float it would be rounded twice. 0 if it does not fit. */
+static int put_small(small_type t, double d, uint8_t *to) {
+    uint32_t infinite = ((1u << (15 - t.fraction)) - 1) << t.fraction, bits = 0;
+    if (isnan(d)) bits = infinite | 1u << (t.fraction - 1);
+    else if (isinf(d)) bits = infinite;
+    else if (d != 0) {
+        int exponent;
+        frexp(d, &exponent);
+        int unit = (exponent - 1 > t.least ? exponent - 1 : t.least) - t.fraction;
+        int64_t above = ((int64_t)(unit + t.fraction - t.least) << t.fraction) + (int64_t)nearbyint(ldexp(fabs(d), -unit));
+        if (above >= infinite) return 0;
+        bits = (uint32_t)above;
+    }
+    uint16_t made = (uint16_t)(bits | (signbit(d) ? 0x8000u : 0));
+    return memcpy(to, &made, sizeof made), 1;
+}
+
+/* Two floats or doubles. */
+static int pack_complex(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    double parts[2] = {PyComplex_RealAsDouble(arg), PyComplex_ImagAsDouble(arg)};
+    if (PyErr_Occurred()) return -1;
+    cudago_param part = {.size = p->size / 2};
+    for (int i = 0; i < 2; i++)
+        if (!put_double(&part, parts[i], to + (size_t)i * part.size)) return does_not_fit(pk, p, "a complex number", arg);
+    return 0;
+}
+
+int cudago_pack_small(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    if (PyComplex_Check(arg) && (p->size == 8 || p->size == 16)) return pack_complex(pk, p, arg, to);
+    if (!cudago_is_small(p) || PyComplex_Check(arg)) return cudago_wrong_argument(pk, p, arg);
+    double d = PyFloat_AsDouble(arg);
+    if (d == -1.0 && PyErr_Occurred()) return PyErr_ExceptionMatches(PyExc_OverflowError) ? too_large(pk, p, arg) : -1;
+    return put_small(small_of(p), d, to) ? 0 : too_large(pk, p, arg);
+}
+
+/* The bits of one of the two types are another number in the other. */
+int cudago_wrong_small(packing *pk, const cudago_param *p, PyObject *arg) {
+    small_type t = small_of(p);
+    PyObject *dtype = PyObject_GetAttrString(arg, "dtype"), *text = dtype ? PyObject_Str(dtype) : NULL;
+    Py_XDECREF(dtype);
+    if (!text) return cudago_forgive();
+    int is_other = !PyUnicode_CompareWithASCIIString(text, t.other);
+    if (is_other)
+        PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U is a %s by the kernel's source, got %R of type %U: convert it", pk->index,
+                     pk->kernel->name, t.name, arg, text);
+    Py_DECREF(text);
+    return is_other ? -1 : 0;
+}
+
+/* --- numbers in memory of their own ------------------------------------------------------------------------------------ */
+
 /* A number in memory of its own is a value, not memory: an array without dimensions, a ctypes scalar. A ctypes structure
  * has no dimensions either, and is memory. */
 int cudago_is_number(PyObject *arg) {

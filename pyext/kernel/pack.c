@@ -37,11 +37,17 @@ static inline QUIET int check_device(packing *pk, const cudago_cell *cell, int32
 
 /* Whoever has read-only memory relies on it: the hash of bytes is kept, an array may be mapped from a file. So the code
  * has to show that nothing is stored through the parameter. */
-static QUIET int check_reads(packing *pk, PyObject *arg) {
+static QUIET int check_reads(packing *pk, PyObject *arg, int is_constant) {
     enum cudago_access access = cudago_kernel_access(pk->k, pk->index);
     if (access == ACCESS_READS) return 0;
     const char *why = access == ACCESS_MAY_STORE ? "the kernel may store through it"
                                                  : "without PTX it is not known whether the kernel stores through it";
+    if (is_constant)
+        return PyErr_Format(PyExc_TypeError,
+                            "parameter %d of kernel %U is a variable in constant memory, which kernels do not change, and %s: pass a "
+                            "copy in other memory, or declare the variable __device__",
+                            pk->index, pk->kernel->name, why),
+               -1;
     PyErr_Format(PyExc_TypeError,
                  "parameter %d of kernel %U is read-only memory (%R), and %s: pass a copy, such as bytearray(x), x.copy() or "
                  "cudago.asarray(x, stream=s)",
@@ -84,7 +90,8 @@ int cudago_pack_keep(packing *pk, OperandObject *o) {
                      pk->index, pk->kernel->name, (PyObject *)Py_TYPE(o->object), pk->k->device);
         return -1;
     }
-    if (o->readonly && check_reads(pk, o->object)) return -1;
+    int is_constant = cudago_is_constant(o->cell);
+    if ((o->readonly || is_constant) && check_reads(pk, o->object, is_constant)) return -1;
     if (note_theirs(pk, o)) return -1;
     if (o->pageable) cudago_operand_allow(o);
     return keep(pk, o);
@@ -129,7 +136,8 @@ static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, ui
 /* Of a record: what it describes may be lost by now, but is held. */
 static int pack_descriptor_again(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
     if (copy_descriptor(pk, p, o->object, to) || check_device(pk, o->cell, o->device)) return -1;
-    if (o->readonly && check_reads(pk, o->object)) return -1;
+    int is_constant = cudago_is_constant(o->cell);
+    if ((o->readonly || is_constant) && check_reads(pk, o->object, is_constant)) return -1;
     return keep(pk, o);
 }
 
@@ -219,9 +227,9 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
         if (p->type == PARAM_FLOAT) return cudago_pack_float(pk, p, arg, to);
-        return p->type == PARAM_BYTES ? cudago_wrong_argument(pk, p, arg) : cudago_pack_int(pk, p, arg, to);
+        return p->type == PARAM_BYTES || cudago_is_small(p) ? cudago_pack_small(pk, p, arg, to) : cudago_pack_int(pk, p, arg, to);
     }
-    if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? cudago_pack_float(pk, p, arg, to) : cudago_wrong_argument(pk, p, arg);
+    if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? cudago_pack_float(pk, p, arg, to) : cudago_pack_small(pk, p, arg, to);
     if (pointer && cudago_lends(t)) {
         int r = cudago_pack_lent(pk, p, arg, to);
         return r > 0 ? cudago_pack_memory(pk, p, arg, to) : r;
@@ -309,9 +317,10 @@ static QUIET int check_natives_read(packing *pk) {
         int32_t device;
         pk->index = pk->native[i];
         PyObject *arg = pk->args[pk->index];
-        if (pk->own) memory.readonly = pk->own[i]->readonly;
+        if (pk->own) memory = (cudago_span){pk->own[i]->cell, 0, 0, pk->own[i]->readonly};
         else if (native_now(arg, &memory, &device)) return -1;
-        if (memory.readonly && check_reads(pk, arg)) return -1;
+        int is_constant = cudago_is_constant(memory.cell);
+        if ((memory.readonly || is_constant) && check_reads(pk, arg, is_constant)) return -1;
     }
     return 0;
 }
@@ -333,7 +342,7 @@ QUIET int cudago_pack_now(packing *pk) {
             return cudago_raise_parameter_closed(pk);
         }
         if (check_device(pk, memory.cell, device)) return -1;
-        readonly |= memory.readonly;
+        readonly |= memory.readonly | cudago_is_constant(memory.cell);
         if (pk->k->params[pk->index].size == 8) memcpy(pk->params[pk->index], &memory.ptr, 8); /* a tensor map is there already */
         pk->used[i] = memory.cell;
         pk->n_kept += memory.cell->kind == CUDAGO_CELL_FOREIGN;

@@ -27,8 +27,10 @@ static int check_format(const char *format, int index, PyObject *kernel) {
 /* The bytes, to be released; their format has been checked. */
 static int get_bytes(PyObject *arg, Py_buffer *view, int index, PyObject *kernel) {
     if (PyObject_GetBuffer(arg, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) {
-        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
-        PyErr_Clear(); /* elements of a type without a format */
+        int no_format = PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError) ||
+                        PyErr_ExceptionMatches(PyExc_TypeError); /* NumPy's, of a scalar */
+        if (!no_format) return -1;
+        PyErr_Clear();
         return PyObject_GetBuffer(arg, view, PyBUF_C_CONTIGUOUS);
     }
     if (!check_format(view->format, index, kernel)) return 0;
@@ -178,6 +180,9 @@ static int pack_recorded(packing *pk, const cudago_param *p, PyObject *arg, uint
 }
 
 int cudago_pack_struct(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    int number = PyComplex_Check(arg) || PyFloat_Check(arg) || PyLong_Check(arg), small = cudago_is_small(p);
+    if (number && (small || !PyObject_CheckBuffer(arg))) return cudago_pack_small(pk, p, arg, to); /* those of NumPy have bytes */
+    if (small && cudago_wrong_small(pk, p, arg)) return -1;
     if (is_recorded(p, arg)) return pack_recorded(pk, p, arg, to);
     int fields = PyObject_CheckBuffer(arg) || PyType_Check(arg) ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "__dataclass_fields__");
     if (fields < 0) return -1;

@@ -46,9 +46,10 @@ PyObject *cudago_code_variable(PyObject *module, PyObject *args) {
     if (!c) return PyErr_NoMemory();
     cudago_status st = {0};
     uint64_t ptr = 0, size = 0;
+    int32_t constant = 0;
     int callback = cudago_on_callback_thread();
     Py_BEGIN_ALLOW_THREADS
-    c->id = cudagoVariable(code, (char *)name, (int)n, ordinal, callback, &ptr, &size, &st);
+    c->id = cudagoVariable(code, (char *)name, (int)n, ordinal, callback, &ptr, &size, &constant, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return free(c), cudago_raise(&st), NULL;
     if (cudago_made("buffer", ordinal, generation)) {
@@ -57,5 +58,6 @@ PyObject *cudago_code_variable(PyObject *module, PyObject *args) {
         return NULL;
     }
     fill_cell(c, ordinal, ptr, size);
+    if (constant) c->cell.flags |= CUDAGO_CELL_CONSTANT;
     return cudago_buffer_new(&c->cell, ptr, size, ordinal);
 }

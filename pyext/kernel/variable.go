@@ -23,7 +23,8 @@ var holders = border.NewTable[*cuda.Module]("variable")
 //
 //export cudagoVariable
 func cudagoVariable(
-	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, callback C.int, ptr, size *C.uint64_t, st *C.cudago_status,
+	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, callback C.int, ptr, size *C.uint64_t,
+	constant *C.int32_t, st *C.cudago_status,
 ) (id C.uint64_t) {
 	guard(st, func() error {
 		o, err := Codes.Get(uint64(code))
@@ -41,12 +42,12 @@ func cudagoVariable(
 		if err := m.Retain(); err != nil {
 			return err
 		}
-		p, bytes, err := m.Global(C.GoStringN(name, n))
+		v, err := m.Global(C.GoStringN(name, n))
 		if err != nil {
 			m.Release()
 			return err
 		}
-		*ptr, *size = C.uint64_t(p), C.uint64_t(bytes)
+		*ptr, *size, *constant = C.uint64_t(v.Ptr), C.uint64_t(v.Size), border.Bool[C.int32_t](v.Constant)
 		id = C.uint64_t(holders.Put(m))
 		return nil
 	})

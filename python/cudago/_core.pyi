@@ -439,7 +439,7 @@ class MemoryResource:
     def _set_peer(self, peer: Device, allowed: bool, /) -> None: ...
 
 class Buffer:
-    def copy_from(self, src: MemoryLike, /, *, stream: StreamLike) -> None:
+    def copy_from(self, src: MemoryLike, *, stream: StreamLike) -> None:
         """Copy bytes into this buffer.
 
         Parameters
@@ -472,7 +472,7 @@ class Buffer:
         ``cuMemcpyAsync``, ``cuMemcpyPeerAsync``
         """
 
-    def copy_to(self, dst: MemoryLike, /, *, stream: StreamLike) -> None:
+    def copy_to(self, dst: MemoryLike, *, stream: StreamLike) -> None:
         """Copy this buffer's bytes to other memory.
 
         Parameters
@@ -503,7 +503,7 @@ class Buffer:
         bytearray(b'\\x01\\x01\\x01\\x01')
         """
 
-    def fill(self, value: int | BufferLike | np.generic, /, *, stream: StreamLike) -> None:
+    def fill(self, value: int | BufferLike | np.generic, *, stream: StreamLike) -> None:
         """Fill the buffer with a repeated value.
 
         Parameters
@@ -1246,7 +1246,7 @@ def launch(
           memory is pinned, managed, or on a device that reads pageable memory, an address, or None
           for a null pointer;
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
-          scalar, which for a pointer is an address;
+          scalar, which for a pointer is an address; a complex number for two floats or doubles;
         - for a struct: ``bytes``, a NumPy structured scalar or a dataclass's instance, of its size;
         - for a ``CUtensorMap``: a TensorMap; for a ``cudaTextureObject_t``: a Texture;
           for a ``cudaSurfaceObject_t``: a Surface.

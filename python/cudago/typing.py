@@ -140,6 +140,6 @@ MemoryLike: TypeAlias = (
 """What copies and graph nodes take."""
 
 KernelArgument: TypeAlias = (
-    MemoryLike | Descriptor | DataclassInstance | SupportsIndex | SupportsFloat | None
+    MemoryLike | Descriptor | DataclassInstance | SupportsIndex | SupportsFloat | complex | None
 )
 """What `cudago.launch` takes for a parameter."""

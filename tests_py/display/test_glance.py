@@ -12,6 +12,7 @@ import time
 import pytest
 
 import cudago as cu
+from cudago._display import preview
 
 # Values are shown only while every stream of the process is known.
 pytestmark = pytest.mark.early
@@ -49,10 +50,26 @@ def test_elements_of_host_memory(array, words, driver):
 def test_what_has_no_words(driver, stream):
     assert told(on_host(np.zeros((0, 3)))) == ""
     with (
-        cu.empty(3, "bfloat16", stream=stream) as t,
+        cu.empty((0, 3), "bfloat16", stream=stream) as t,
         cu.empty(4, "float4_e2m1fn", stream=stream) as packed,
     ):
         assert told(t) == told(packed) == ""
+
+
+SMALL = ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+
+
+@pytest.mark.parametrize("name", ["bfloat16", *(f"float8_{name}" for name in SMALL)])
+def test_elements_that_numpy_lacks(name, driver):
+    types = pytest.importorskip("ml_dtypes")
+    bits = np.arange(0, 1 << 16, 7, "u2") if name == "bfloat16" else np.arange(256, dtype="u1")
+    raw = on_host(bits).buffer
+    with np.errstate(all="ignore"):
+        values = bits.view(getattr(types, name)).astype("f8").tolist()
+    for first in range(0, len(bits), 6):
+        part = raw[first * bits.itemsize : (first + 6) * bits.itemsize].view(name)
+        expected = " ".join(preview.short(v) for v in values[first : first + 6])
+        assert told(part) == f": {expected}"
 
 
 def test_bytes_of_buffers(pinned, stream, driver):

@@ -324,6 +324,7 @@ REFUSED = {
     "needs": (lambda x: None, "without arguments: missing a required argument: 'x'"),
     "keyword": (lambda *, x: None, "without arguments: missing a required"),
     "method": ([].append, "without arguments: missing"),
+    "number": (5, "callback must be callable, not int"),
     "ctypes": (ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda q: None), "its prototype has 1"),
 }
 ACCEPTED = {

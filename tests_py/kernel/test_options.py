@@ -32,9 +32,9 @@ WRONG = {
     "Sequence[tuple[str, str | bytes]]": ((3, "ab", b"ab", {("a", "b")}), ()),
     "Literal['0', 'min', 'mid', 'max']": ((0, b"min"), ("fast", "")),
     "Mapping[str, str]": (("x", [("a", "b")], {3: "a"}, {"a": None}), ({"": "a"}, {"a": "\0"})),
-    "str | Sequence[str] | Mapping[str, Any]": (
-        (3, b"A", [3], {3: 4}, {"A": b"1"}, {"A": ["1"]}),
-        ("\0", {"A\0": 1}, {"A": "\0"}),
+    "str | tuple[str, Any] | Sequence[str | tuple[str, Any]] | Mapping[str, Any]": (
+        (3, b"A", [3], {3: 4}, {"A": b"1"}, {"A": ["1"]}, (3, "A"), ("A", b"1"), [("A", [])]),
+        ("\0", {"A\0": 1}, {"A": "\0"}, ("A\0", "1"), [("A", "\0")], ("A=1", "B")),
     ),
 }
 
@@ -88,7 +88,8 @@ def test_the_texts(field, value, text):
         {"include_path": Path("/nowhere"), "name": "x.cu"},
         {"include_path": ["/nowhere", Path("/nowhere")]},
         {"define_macro": {"A": None, "B": 1, "C": 1.5, "D": np.int64(3), "E": "x", "F": False}},
-        {"define_macro": ("A", "B=2"), "undefine_macro": "A"},
+        {"define_macro": ["A", "B=2"], "undefine_macro": "A"},
+        {"define_macro": ("A", "B", "C=3")},
         {"max_registers": np.int64(32)},
         {"diag_suppress": [177, np.int32(550)]},
         {"diag_suppress": 177, "split_compile": 0},
@@ -99,6 +100,24 @@ def test_the_texts(field, value, text):
 )
 def test_good_values_compile(driver, given):
     assert cu.Program(SOURCE, options=cu.ProgramOptions(**given)).compile("ptx", cache=False).ptx
+
+
+@pytest.mark.parametrize(
+    "macros",
+    [("VALUE", "SEVEN"), [("VALUE", "SEVEN"), "OTHER"], ("OTHER=1", ("VALUE", 7), "MORE")],
+)
+def test_a_tuple_of_two_is_a_name_and_its_value(driver, macros):
+    options = cu.ProgramOptions(define_macro=macros)
+    source = "#define SEVEN 7\nstatic_assert(VALUE == 7);" + SOURCE
+    cu.Program(source, options=options).compile("ptx", cache=False)
+
+
+@pytest.mark.parametrize("macros", [("A", "B=2"), ("A=1", "B"), [("A=1", "B")], ("F(x)=x", "B")])
+def test_a_tuple_of_two_macros_is_refused(driver, macros):
+    with pytest.raises(ValueError, match=r"define_macro.* name and its value .* write a list"):
+        cu.ProgramOptions(define_macro=macros)
+    with pytest.raises(TypeError, match="define_macro must be a str, a tuple of a name and its"):
+        cu.ProgramOptions(define_macro=(1, 2))
 
 
 def test_a_bool_is_a_number_in_a_macro(driver):

@@ -446,6 +446,13 @@ def test_text_that_is_not_ptx(device):
         cu.ObjectCode.from_ptx("not at all\n").get_kernel("k")
 
 
+@pytest.mark.parametrize("make", [cu.ObjectCode.from_cubin, cu.ObjectCode.from_fatbin])
+def test_bytes_that_are_no_machine_code(device, make):
+    with pytest.raises(cu.CUDAError, match=r"CUDA_ERROR_INVALID_IMAGE") as e:
+        make(b"garbage, not an image").get_kernel("k")
+    assert not isinstance(e.value, cu.PTXError)
+
+
 def test_files_that_are_not_there(tmp_path):
     for make in (cu.ObjectCode.from_ptx, cu.ObjectCode.from_cubin, cu.ObjectCode.from_fatbin):
         with pytest.raises(FileNotFoundError, match=r"absent\.bin"):

@@ -26,6 +26,15 @@ extern "C" __global__ void slow(int n) {
 }
 """
 
+CONSTANT = """
+__constant__ int k[4];
+__device__ int d[4];
+struct P { int* at; };
+extern "C" __global__ void put(int v, int* to) { *to = v; }
+extern "C" __global__ void get(const int* from, int* to) { *to = *from; }
+extern "C" __global__ void through(P p) { *p.at = 3; }
+"""
+
 
 def compiled() -> cu.ObjectCode:
     """Return code with variables of its own: each test finds them as they were compiled."""
@@ -91,11 +100,11 @@ def test_a_graph_keeps_the_code_loaded(stream):
 
 
 def test_it_is_a_kernel_argument(stream):
-    code = compiled()
-    run = code["use"][1, 2, stream]
-    code["weights"].copy_from(np.arange(4, dtype="f4"), stream=stream)
-    run(code["weights"][8:])
-    assert code["weights"].view("f4").numpy(stream=stream)[2:].tolist() == [0, 1]
+    code = cu.Program(CONSTANT).compile()
+    run = code["get"][1, 1, stream]
+    code["k"].copy_from(np.arange(4, dtype="i4"), stream=stream)
+    run(code["k"][8:], code["d"][4:])
+    assert code["d"].view("i4").numpy(stream=stream).tolist() == [0, 2, 0, 0]
 
 
 @pytest.mark.parametrize("lookup", ["brackets", "kernel", "variable"])
@@ -207,3 +216,39 @@ assert cu.live_objects() == before
 def test_in_a_process_of_its_own(source, settings, script, driver):
     run = script(source, CUDAGO_DRIVER="sim", CUDAGO_SIM=settings)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_kernels_do_not_change_constants(stream):
+    code = cu.Program(CONSTANT).compile()
+    one, k, d = cu.LaunchConfig(1, 1), code["k"], code["d"]
+    k.view("i4").copy_from([1, 2, 3, 4], stream=stream)
+    cu.launch(stream, one, code["get"], k[4:], d)
+    cu.launch(stream, one, code["put"], 9, d[4:])
+    assert d.view("i4").numpy(stream=stream).tolist() == [2, 9, 0, 0]
+    text = "parameter 1 of kernel put is a variable in constant memory"
+    g = cu.Graph()
+    node = g.launch(one, code["put"], 9, d)
+    e = g.instantiate()
+    for memory in (k, k[4:], k.ptr, k.view("i4")):
+        for call in (
+            lambda m: cu.launch(stream, one, code["put"], 9, m),
+            lambda m: g.launch(one, code["put"], 9, m),
+            lambda m: code["put"].bind(one, 9, m),
+            lambda m: e[node.name].update({1: m}),
+        ):
+            with pytest.raises(TypeError, match=text):
+                call(memory)
+        with pytest.raises(TypeError, match="constant memory"), stream.capture():
+            cu.launch(stream, one, code["put"], 9, memory)
+    assert k.view("i4").numpy(stream=stream).tolist() == [1, 2, 3, 4]
+
+
+def test_nor_through_a_struct(stream):
+    import ctypes
+    from dataclasses import make_dataclass
+
+    code = cu.Program(CONSTANT).compile()
+    pointer = make_dataclass("P", [("at", ctypes.c_void_p)])
+    cu.launch(stream, cu.LaunchConfig(1, 1), code["through"], pointer(code["d"]))
+    with pytest.raises(TypeError, match="parameter 0 of kernel through is a variable in constant"):
+        cu.launch(stream, cu.LaunchConfig(1, 1), code["through"], pointer(code["k"]))

@@ -104,6 +104,24 @@ def test_copies_between_buffers(buffer, device, stream):
     assert content(buffer, stream) == bytes(range(64))
 
 
+def test_operands_by_name(buffer, stream):
+    out = bytearray(buffer.size)
+    buffer.fill(value=7, stream=stream)
+    buffer.copy_to(stream=stream, dst=out)
+    assert out == bytes([7]) * buffer.size
+    buffer.copy_from(src=bytes(buffer.size), stream=stream)
+    buffer.copy_to(dst=out, stream=stream)
+    assert out == bytes(buffer.size)
+    for call in (
+        lambda: buffer.fill(src=7, stream=stream),
+        lambda: buffer.fill(7, value=7, stream=stream),
+        lambda: buffer.fill(value=7),
+        lambda: buffer.fill(value=7, stream=stream, more=1),
+    ):
+        with pytest.raises(TypeError, match=r"fill\(value, \*, stream\) takes a value and stream="):
+            call()
+
+
 def test_copies_check_their_operands(buffer, stream):
     with pytest.raises(ValueError, match="src has 3 bytes, the buffer 64"):
         buffer.copy_from(b"abc", stream=stream)

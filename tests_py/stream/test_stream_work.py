@@ -60,8 +60,20 @@ def test_an_exception_is_reported_and_work_continues(stream, monkeypatch):
 def test_what_cannot_be_called(stream):
     with pytest.raises(TypeError, match="callback must be callable"):
         stream.callback(5)
-    with pytest.raises(TypeError, match="the first argument must be callable"):
+    with pytest.raises(TypeError, match="callback must be callable, not int"):
         stream.callback(5, 6)
+
+
+def test_a_callback_with_names(stream):
+    seen = {}
+    stream.callback(seen.update, a=1)
+    stream.callback(lambda x, *, y: seen.update(b=(x, y)), 2, y=3)
+    stream.sync()
+    assert seen == {"a": 1, "b": (2, 3)}
+    with pytest.raises(TypeError, match=r"callback must be callable with 2 arguments: .*'z'"):
+        stream.callback(lambda x: None, 1, z=2)
+    with pytest.raises(TypeError, match="callback must be callable, not int"):
+        stream.callback(5)
 
 
 def test_a_callback_on_a_closed_stream(device):

@@ -329,6 +329,15 @@ def test_what_a_copy_refuses(counted, stream):
         cu.from_dlpack(readonly).copy_from(counted[0, :4], stream=stream)
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_are_numbers_to_copy_from(stream, kind):
+    t = cu.zeros(4, "f4", stream=stream)
+    t.copy_from(kind(b"\1\2\3\4"), stream=stream)
+    assert t.numpy(stream=stream).tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match=r"src has shape \(16,\), the tensor \(4,\)"):
+        t.copy_from(kind(bytes(16)), stream=stream)
+
+
 def test_copies_with_the_host_on_the_other_side(counted, stream):
     host = np.zeros((4, 8), "i4")
     cu.from_dlpack(host).copy_from(counted, stream=stream)
@@ -440,6 +449,25 @@ def test_operators_are_not_there(counted):
 def test_arithmetic_is_refused_with_advice(stream, use):
     with pytest.raises(TypeError, match=r"no arithmetic, so no .*torch\.from_dlpack.*elementwise"):
         use(cu.zeros((2, 2), "i4", stream=stream))
+
+
+def assign(t):
+    """Assign to an element, as to one of an array."""
+    t[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("use", "match"),
+    [
+        (lambda t: float(t[0, 0]), r"no number, so no float\(\): t.item\(stream=s\)"),
+        (lambda t: int(t[0, 0]), r"no number, so no int\(\): t.item\(stream=s\)"),
+        (lambda t: complex(t[0, 0]), r"no number, so no complex\(\): t.item\(stream=s\)"),
+        (assign, r"not assigned: t\[...\].fill\(value, stream=s\) .* t\[...\].copy_from\(src"),
+    ],
+)
+def test_what_arrays_of_the_host_do_is_refused_with_advice(counted, use, match):
+    with pytest.raises(TypeError, match=match):
+        use(counted)
 
 
 def test_other_objects_have_their_say_about_operators(stream):

@@ -49,9 +49,14 @@ _OTHERS = {
     **dict.fromkeys(("cudaSurfaceObject_t", "CUsurfObject"), _SURFACE),
     **dict.fromkeys(("cudaGraphConditionalHandle", "CUgraphConditionalHandle"), _CONDITION),
 }
+# Numbers that PTX takes for structs: what it says of a pointer to them.
+_SMALL = {
+    name: _OF_CPP[name]
+    for name in ("half", "__half", "_Float16", "nv_bfloat16", "__nv_bfloat16", "__bf16")
+}
 _NBYTES = {
     **dict.fromkeys(("bool", "_Bool", "uchar"), 1),
-    **dict.fromkeys(("ushort", "half", "__half", "nv_bfloat16", "__nv_bfloat16"), 2),
+    **dict.fromkeys(("ushort", *_SMALL), 2),
     **dict.fromkeys(("uint", "float"), 4),
     **dict.fromkeys(("intptr_t", "uintptr_t", "ptrdiff_t", "size_t", "ulong", "double"), 8),
     **{f"{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -99,7 +104,7 @@ def nbytes_of(ctype: str) -> tuple[int, bool] | None:
 
 def _other(words: list[str]) -> int:
     if not words or not set(words) <= {*_INTEGER, "char"}:
-        return _OTHERS.get(words[0], 0) if len(words) == 1 else 0
+        return _OTHERS.get(words[0], 0) or _SMALL.get(words[0], 0) if len(words) == 1 else 0
     if "unsigned" in words:
         return _UNSIGNED
     return _SIGNED if "char" not in words or "signed" in words else 0

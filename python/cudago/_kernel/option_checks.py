@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NoReturn, TypeGuard
@@ -44,7 +45,7 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence)
 
 
-def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
     return isinstance(value, Mapping)
 
 
@@ -117,7 +118,7 @@ def _sequence(name: str, value: Any) -> bool:
 
 
 def _headers(name: str, value: Any) -> bool:
-    if not _is_mapping(value):
+    if not is_mapping(value):
         return False
     for key, text in value.items():
         if not _str(f"a name in {name}", key) or not _str(f"{name}[{key!r}]", text):
@@ -128,15 +129,47 @@ def _headers(name: str, value: Any) -> bool:
 
 
 def _macros(name: str, value: Any) -> bool:
-    if not _is_mapping(value):
-        return _texts(name, value)
-    for key, meaning in value.items():
-        if not _str(f"a name in {name}", key):
-            return False
-        number = isinstance(meaning, float) or _is_integer(meaning)
-        if not (meaning is None or number or _str(f"{name}[{key!r}]", meaning)):
-            return False
-    return True
+    if is_mapping(value):
+        return all(_macro(name, key, meaning) for key, meaning in value.items())
+    if is_pair(value):
+        return _pair(name, value)
+    if isinstance(value, (str, bytes, bytearray, memoryview)) or not _is_sequence(value):
+        return _path(name, value)
+    return all(
+        _pair(f"{name}[{i}]", v) if is_pair(v) else _path(f"{name}[{i}]", v)
+        for i, v in enumerate(value)
+    )
+
+
+def _macro(name: str, key: Any, meaning: Any) -> bool:
+    if not _str(f"a name in {name}", key):
+        return False
+    number = isinstance(meaning, float) or _is_integer(meaning)
+    return meaning is None or number or _str(f"{name}[{key!r}]", meaning)
+
+
+def _is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)
+
+
+def is_pair(value: object) -> TypeGuard[tuple[str, Any]]:
+    """Whether this is a macro's name and its value, as cuda.core spells them."""
+    return _is_tuple(value) and len(value) == 2
+
+
+def _pair(name: str, value: tuple[Any, Any]) -> bool:
+    """Check a name and a value; who meant two macros is told."""
+    if any(isinstance(v, str) and _DEFINITION.match(v) for v in value):
+        _refuse(
+            ValueError,
+            name,
+            "a name and its value where it is a tuple of two: for two macros write a list",
+            value,
+        )
+    return _macro(name, *value)
+
+
+_DEFINITION = re.compile(r"[A-Za-z_]\w*(\([^)]*\))?=(?!=)")
 
 
 _texts = _one_or_more(_path)
@@ -158,9 +191,10 @@ _KINDS: dict[str, tuple[Callable[[str, Any], bool], str]] = {
     "Sequence[tuple[str, str | bytes]]": (_sequence, "a sequence of names and modules"),
     f"Literal[{', '.join(map(repr, _OFAST))}]": (_one_of(*_OFAST), "a str"),
     "Mapping[str, str]": (_headers, "a mapping of names to texts, both str"),
-    "str | Sequence[str] | Mapping[str, Any]": (
+    "str | tuple[str, Any] | Sequence[str | tuple[str, Any]] | Mapping[str, Any]": (
         _macros,
-        "a str, a sequence of str, or a mapping of str to str, numbers or None",
+        "a str, a tuple of a name and its value, a sequence of such, or a mapping of str to str, "
+        "numbers or None",
     ),
 }
 _UNKNOWN = (_anything, "")  # of a user's subclass

@@ -7,14 +7,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from os import PathLike, fspath
+from typing import Any, Literal
 
 from . import nvvm
 from .headers import built_in, directories, may_include
-from .option_checks import check, texts_of
-
-if TYPE_CHECKING:
-    from os import PathLike
+from .option_checks import check, is_mapping, is_pair, texts_of
 
 __all__ = ["ProgramOptions"]
 
@@ -88,9 +86,10 @@ class ProgramOptions:
     find_headers : bool
         Whether ``#include`` also searches, last, where NVIDIA's packages and the CUDA toolkit have
         CUDA's headers, CUB and libcu++; and finds ``<cstdint>``, ``<cstddef>`` and ``<climits>``.
-    define_macro : str, sequence of str, or mapping, optional
-        Macros: ``"NAME"``, ``"NAME=VALUE"``, or a mapping of both, whose values are str or numbers;
-        None is for a name alone, and a bool is 1 or 0.
+    define_macro : str, tuple of two, sequence of such, or mapping, optional
+        Macros: ``"NAME"``, ``"NAME=VALUE"``, the tuple ``("NAME", "VALUE")``, or a mapping of names
+        to values. Values are str or numbers; None is for a name alone, and a bool is 1 or 0. A
+        tuple of two is always one macro.
     undefine_macro : str or sequence of str, optional
         Macros to leave undefined.
     pre_include : str or path, or sequence of such, optional
@@ -197,7 +196,9 @@ class ProgramOptions:
     include_path: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None
     headers: Mapping[str, str] | None = None
     find_headers: bool = True
-    define_macro: str | Sequence[str] | Mapping[str, Any] | None = None
+    define_macro: (
+        str | tuple[str, Any] | Sequence[str | tuple[str, Any]] | Mapping[str, Any] | None
+    ) = None
     undefine_macro: str | Sequence[str] | None = None
     pre_include: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None
     fast_math: bool = False
@@ -294,8 +295,17 @@ class ProgramOptions:
         return flags
 
 
-def _macros(value: str | Sequence[str] | Mapping[str, Any] | None) -> list[str]:
-    if not isinstance(value, Mapping):
+def _macros(value: Any) -> list[str]:
+    """Return checked macros as texts."""
+    if is_mapping(value):
+        return [_macro(k, v) for k, v in value.items()]
+    if is_pair(value):
+        return [_macro(*value)]
+    if value is None or isinstance(value, (str, PathLike)):
         return texts_of(value)
-    meanings = {k: int(v) if isinstance(v, bool) else v for k, v in value.items()}
-    return [k if v is None else f"{k}={v}" for k, v in meanings.items()]
+    return [_macro(*v) if is_pair(v) else fspath(v) for v in value]
+
+
+def _macro(name: str, value: Any) -> str:
+    value = int(value) if isinstance(value, bool) else value
+    return name if value is None else f"{name}={value}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _LATE: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (inspect.iscoroutinefunction, "a coroutine function, which nobody would await"),
@@ -23,32 +23,35 @@ _LATE: tuple[tuple[Callable[[Any], bool], str], ...] = (
 _SPECIAL = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR
 
 
-def expect_callback(func: Any, args: tuple[Any, ...] = ()) -> None:
-    """Raise a TypeError if a function cannot be called with arguments.
-
-    The native module refuses what is not callable at all.
-    """
+def expect_callback(
+    func: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+) -> None:
+    """Raise a TypeError if a function cannot be called with arguments."""
+    named = kwargs or {}
     if isinstance(func, _core.Graph):
         raise TypeError("callback must be a function, not a Graph: embed that")
-    if not callable(func) or _is_simple(func, len(args)):
+    if not callable(func):
+        raise TypeError(f"callback must be callable, not {type(func).__name__}")
+    if not named and _is_simple(func, len(args)):
         return
     for is_so, what in _LATE:
         if is_so(func) or is_so(getattr(type(func), "__call__", None)):  # noqa: B004
             raise TypeError(f"callback must be a function that runs when it is called, not {what}")
     foreign = _missing_of_c(func, len(args))
     if foreign is not None:
-        raise TypeError(_text(args, foreign))
+        raise TypeError(_text(args, named, foreign))
     signature = _signature(func)
     if signature is None:
         return
     try:
-        signature.bind(*args)
+        signature.bind(*args, **named)
     except TypeError as e:
-        raise TypeError(_text(args, str(e))) from None
+        raise TypeError(_text(args, named, str(e))) from None
 
 
-def _text(args: tuple[Any, ...], why: str) -> str:
-    how = f"with {len(args)} argument{'s' * (len(args) != 1)}" if args else "without arguments"
+def _text(args: tuple[Any, ...], named: Mapping[str, Any], why: str) -> str:
+    count = len(args) + len(named)
+    how = f"with {count} argument{'s' * (count != 1)}" if count else "without arguments"
     return f"callback must be callable {how}: {why}"
 
 

@@ -153,14 +153,14 @@ class Stream(MemoryOperations, _core.Stream):
 
     _record.__qualname__ = "Stream.record"  # what Python's errors name
 
-    def callback(self, func: Callable[..., object], /, *args: Any) -> None:
+    def callback(self, func: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
         """Call a function on the host after the work queued so far. Later work waits for it.
 
         Parameters
         ----------
         func : callable
             Runs on a thread of cudago. It must not wait for the device.
-        *args
+        *args, **kwargs
             Its arguments; they are kept until it has run.
 
         Raises
@@ -192,8 +192,8 @@ class Stream(MemoryOperations, _core.Stream):
         >>> done
         ['after the work so far']
         """
-        expect_callback(func, args)
-        self._callback(partial(func, *args) if args else func)
+        expect_callback(func, args, kwargs)
+        self._callback(partial(func, *args, **kwargs) if args or kwargs else func)
 
     @overload
     def wait(self, work: ExternalSemaphore, value: SupportsIndex | None = None) -> None: ...

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The arithmetic that tensors do not have: the errors say whose to use."""
+"""What tensors do not have, unlike arrays of the host: the errors say what to use instead."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _SIGNS = {
 _COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ALONE = {"neg": "-", "pos": "+", "abs": "abs()", "invert": "~"}
 _NUMBERS = (bool, int, float, complex)
+_CONVERSIONS = ("float", "int", "complex")
 
 
 def refuse_arithmetic(tensor: type[Any]) -> None:
@@ -35,6 +36,9 @@ def refuse_arithmetic(tensor: type[Any]) -> None:
         setattr(tensor, f"__r{name}__", _of_two(tensor, sign))
     for name, sign in _ALONE.items():
         setattr(tensor, f"__{name}__", _of_one(sign))
+    for name in _CONVERSIONS:
+        setattr(tensor, f"__{name}__", _conversion(name))
+    tensor.__setitem__ = _set_item  # type: ignore[attr-defined]
 
 
 def _of_two(tensor: type[Any], sign: str) -> Callable[..., Any]:
@@ -51,6 +55,23 @@ def _of_one(sign: str) -> Callable[..., Any]:
         raise _error(sign)
 
     return operator
+
+
+def _conversion(name: str) -> Callable[..., Any]:
+    def convert(self: object) -> Any:
+        raise TypeError(
+            f"a cudago.Tensor is no number, so no {name}(): t.item(stream=s) copies the element of "
+            "a tensor that has one to the host"
+        )
+
+    return convert
+
+
+def _set_item(self: object, key: object, value: object, /) -> Any:
+    raise TypeError(
+        "elements of a cudago.Tensor are not assigned: t[...].fill(value, stream=s) sets a part to "
+        "a number, t[...].copy_from(src, stream=s) to other elements"
+    )
 
 
 def _error(sign: str) -> TypeError:

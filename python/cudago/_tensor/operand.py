@@ -58,6 +58,8 @@ def shared(memory: Any, stream: StreamLike, what: str) -> Tensor | None:
 def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
     if (tensor := shared(src, stream, "src")) is not None:
         return tensor
+    if isinstance(src, bytes):  # to NumPy the text of a number; a bytearray is an array of numbers
+        src = memoryview(src)
     made = np.ascontiguousarray(src, numpy_dtype(like.dtype_name)).reshape(np.shape(src))
     return _over_extended(made) if is_extended(made) else _core.from_dlpack(made, stream=stream)
 
