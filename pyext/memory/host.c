@@ -153,4 +153,11 @@ PyObject *cudago_export_of(PyObject *object, int writable, const char *what, cud
     return NULL;
 }
 
+/* If the driver does not say where, the memory remains the device's: its own address is none of the host's. */
+QUIET void cudago_cell_show(cudago_cell *cell, int32_t device) {
+    if (cell->size && !(cell->host = cudagoHostAddress(device, cell->ptr))) return;
+    cell->device_type = kDLCPU;
+    cell->device_id = 0;
+}
+
 int cudago_host_known(uint64_t address) { return cudagoHostKnown(address); }
