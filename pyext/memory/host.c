@@ -10,7 +10,10 @@
 
 /* Host memory that others own. */
 
+/* What says of the object that it is no such memory gets a name; anything else that went wrong is as it is. */
 static int unusable(const char *what, int writable) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+        return -1;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_Format(PyExc_BufferError, "%s cannot be used: %S (it must be C-contiguous%s)", what, value ? value : Py_None,
