@@ -38,6 +38,7 @@ from ._kernel.attributes import KernelAttributes  # noqa: E402
 from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
 from ._kernel.object_code import ObjectCode  # noqa: E402
+from ._late import imported as _imported  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
 from ._memory.host_resource import ManagedMemoryResource, PinnedMemoryResource  # noqa: E402
@@ -47,7 +48,6 @@ from ._memory.resource import (  # noqa: E402
     MemoryResource,
     VirtualMemoryResource,
 )
-from ._numpy import imported as _imported  # noqa: E402
 from ._stream.event import Event  # noqa: E402
 from ._stream.fork import Fork  # noqa: E402
 from ._stream.green import GreenContext, SMPartition  # noqa: E402

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card
+from .._late import late
 from .._native import final, number_text
 from .._ordinal import device_at
 from .callee import expect_callback
@@ -329,7 +330,8 @@ class Stream(MemoryOperations, _core.Stream):
         """
         number = mode_of(mode)
         # The classes of what is made.
-        from .. import _graph  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        with late:
+            from .. import _graph  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         return _core._capture(self, number)
 
