@@ -29,6 +29,12 @@ if _core.__version__ != __version__:
 _core._check_interpreter()
 if sys.is_finalizing():  # other threads get no GIL any more
     raise ImportError("cudago cannot be imported: the interpreter is ending")
+if hasattr(_core.Buffer, "__final__") and f"{__name__}._memory.buffer" not in sys.modules:
+    raise ImportError(
+        "cudago cannot be imported twice in one process: it has been removed from sys.modules, and "
+        "the native module goes on with the classes of the first import; leave it there, or start "
+        "a new process"
+    )
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
 from . import _exit  # noqa: E402
