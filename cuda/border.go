@@ -20,15 +20,15 @@ func (c *Context) Failure(op string, result int32, detail string) error {
 
 // HostPointer returns the host's address of device memory, or 0 if the host
 // cannot reach it. It calls cuPointerGetAttribute.
-func (c *Context) HostPointer(ptr uint64) uint64 {
+func (c *Context) HostPointer(ptr uint64) (uint64, error) {
 	leave, err := c.Enter()
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	defer leave()
 	v, r := c.drv.api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_HOST_POINTER, driver.CUdeviceptr(ptr))
-	if r != driver.CUDA_SUCCESS {
-		return 0
+	if r == driver.CUDA_SUCCESS || r == driver.CUDA_ERROR_INVALID_VALUE {
+		return v, nil
 	}
-	return v
+	return 0, explained(c.check("cuPointerGetAttribute", r), "the host's address of %#x", ptr)
 }

@@ -246,7 +246,7 @@ static inline QUIET int cudago_expect(PyObject *o, enum cudago_class k, const ch
     return cudago_is(o, k) ? 0 : cudago_raise_expected(o, k, name);
 }
 /* Clears a pending exception that another is about to replace. -1, clearing nothing, if it ends the program, as
- * KeyboardInterrupt does. */
+ * KeyboardInterrupt does, or says nothing of what was asked, as MemoryError. */
 int cudago_forgive(void);
 int cudago_has(PyObject *o, const char *name); /* 1 if o has it, 0 if not, -1 with any other exception */
 /* The name of a keyword argument. Callers' names are interned, so most are recognised by address: comparing the text

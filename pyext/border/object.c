@@ -51,7 +51,7 @@ PyObject *cudago_context_enter(PyObject *self, PyObject *unused) {
 
 int cudago_forgive(void) {
     if (!PyErr_Occurred()) return 0;
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)) return -1;
     PyErr_Clear();
     return 0;
 }

@@ -17,10 +17,7 @@ QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uin
     c->cell.device_id = c->cell.ordinal = device;
     c->cell.ptr = ptr;
     c->cell.size = size;
-    if (!visible) return;
-    c->cell.device_type = kDLCPU; /* to everybody else the simulated device's memory is host memory */
-    c->cell.device_id = 0;
-    c->cell.host = cudagoHostAddress(device, ptr);
+    if (visible) cudago_cell_show(&c->cell, device);
 }
 
 /* The cell that graphs keep. */

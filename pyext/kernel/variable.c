@@ -23,10 +23,7 @@ static void fill_cell(cudago_go_cell *c, int32_t device, uint64_t ptr, uint64_t 
     c->cell.device_id = c->cell.ordinal = device;
     c->cell.ptr = ptr;
     c->cell.size = size;
-    if (!cudagoHostVisible(device)) return;
-    c->cell.device_type = kDLCPU; /* to everybody else the simulated device's memory is host memory */
-    c->cell.device_id = 0;
-    c->cell.host = cudagoHostAddress(device, ptr);
+    if (cudagoHostVisible(device)) cudago_cell_show(&c->cell, device);
 }
 
 /* _code_variable(id, name, device) -> Buffer */

@@ -10,7 +10,10 @@
 
 /* Host memory that others own. */
 
+/* What says of the object that it is no such memory gets a name; anything else that went wrong is as it is. */
 static int unusable(const char *what, int writable) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+        return -1;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_Format(PyExc_BufferError, "%s cannot be used: %S (it must be C-contiguous%s)", what, value ? value : Py_None,
@@ -151,6 +154,13 @@ PyObject *cudago_export_of(PyObject *object, int writable, const char *what, cud
     if (!read_export(view, writable, what, out)) return view;
     Py_DECREF(view);
     return NULL;
+}
+
+/* If the driver does not say where, the memory remains the device's: its own address is none of the host's. */
+QUIET void cudago_cell_show(cudago_cell *cell, int32_t device) {
+    if (cell->size && !(cell->host = cudagoHostAddress(device, cell->ptr))) return;
+    cell->device_type = kDLCPU;
+    cell->device_id = 0;
 }
 
 int cudago_host_known(uint64_t address) { return cudagoHostKnown(address); }

@@ -42,9 +42,11 @@ func cudagoHostVisible(ordinal C.int32_t) C.int32_t {
 		if err != nil {
 			return err
 		}
-		if c.HostPointer(b.Ptr()) != 0 {
-			visible = 1
+		host, err := c.HostPointer(b.Ptr())
+		if err != nil {
+			return border.JoinClose(err, b.Close)
 		}
+		visible = border.Bool[C.int32_t](host != 0)
 		hostVisible.Store(int32(visible) + 1)
 		return b.Close()
 	}))
@@ -55,20 +57,23 @@ func cudagoHostVisible(ordinal C.int32_t) C.int32_t {
 }
 
 // cudagoHostAddress returns the host's address of device memory, or 0 if there
-// is none.
+// is none, or the driver does not tell.
 //
 //export cudagoHostAddress
-func cudagoHostAddress(ordinal C.int32_t, ptr C.uint64_t) (host C.uint64_t) {
-	var st C.cudago_status
-	guard(&st, func() error {
+func cudagoHostAddress(ordinal C.int32_t, ptr C.uint64_t) (address C.uint64_t) {
+	err := border.Contained(func() error {
 		c, err := border.ContextOf(int(ordinal))
 		if err != nil {
 			return err
 		}
-		host = C.uint64_t(c.HostPointer(uint64(ptr)))
-		return nil
+		host, err := c.HostPointer(uint64(ptr))
+		address = C.uint64_t(host)
+		return err
 	})
-	return host
+	if err != nil {
+		border.ReportAside(err)
+	}
+	return address
 }
 
 //export cudagoHostKnown

@@ -62,6 +62,10 @@ void cudago_explain_memory(uint64_t size);
 extern PyObject *cudago_allocated;
 PyObject *cudago_tell_allocated(PyObject *buffer, PyObject *resource);
 
+/* account.c */
+PyObject *cudago_account_new(PyObject *module, PyObject *unused);
+int cudago_account_types_init(PyObject *module);
+
 /* tally.c: how much memory of each kind without a pool is held, and at most was. Guarded by the GIL. */
 enum { TALLY_PINNED,
        TALLY_REGISTERED, /* page-locked where it is */
@@ -130,6 +134,8 @@ PyObject *cudago_largest(PyObject *module, PyObject *count);
 
 /* Fills in a new cell, which retains the stream; visible as cudagoHostVisible says. */
 QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, int visible, uint64_t ptr, uint64_t size, cudago_stream *s);
+/* host.c. Makes a cell of device memory one of host memory, as which the simulated device's is shown to everybody else. */
+QUIET void cudago_cell_show(cudago_cell *cell, int32_t device);
 /* Makes it memory of a pool that the host can read, which the resource says: CUDAGO_CELL_POOLED. */
 QUIET cudago_cell *cudago_pooled_cell_fill(ResourceObject *self, cudago_pool_cell *c);
 /* Makes the memory's own stream wait for its uses on others: 0 if that must be tried later, see release.c. It may wait for

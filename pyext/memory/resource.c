@@ -18,11 +18,7 @@ QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, in
     c->awaited = s->awaited;
     cudago_stream_retain(s);
     if (size >= CUDAGO_LARGE_BYTES) cudago_large_add(c);
-    if (visible) { /* to everybody else the simulated device's memory is host memory */
-        c->cell.host = size ? cudagoHostAddress(device, ptr) : 0;
-        c->cell.device_type = kDLCPU;
-        c->cell.device_id = 0;
-    }
+    if (visible) cudago_cell_show(&c->cell, device);
     return &c->cell;
 }
 

@@ -29,6 +29,12 @@ if _core.__version__ != __version__:
 _core._check_interpreter()
 if sys.is_finalizing():  # other threads get no GIL any more
     raise ImportError("cudago cannot be imported: the interpreter is ending")
+if hasattr(_core.Buffer, "__final__") and f"{__name__}._memory.buffer" not in sys.modules:
+    raise ImportError(
+        "cudago cannot be imported twice in one process: it has been removed from sys.modules, and "
+        "the native module goes on with the classes of the first import; leave it there, or start "
+        "a new process"
+    )
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
 from . import _exit  # noqa: E402
@@ -38,6 +44,7 @@ from ._kernel.attributes import KernelAttributes  # noqa: E402
 from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
 from ._kernel.object_code import ObjectCode  # noqa: E402
+from ._late import imported as _imported  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
 from ._memory.host_resource import ManagedMemoryResource, PinnedMemoryResource  # noqa: E402
@@ -47,7 +54,6 @@ from ._memory.resource import (  # noqa: E402
     MemoryResource,
     VirtualMemoryResource,
 )
-from ._numpy import imported as _imported  # noqa: E402
 from ._stream.event import Event  # noqa: E402
 from ._stream.fork import Fork  # noqa: E402
 from ._stream.green import GreenContext, SMPartition  # noqa: E402

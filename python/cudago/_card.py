@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._late import late
+
 
 def card(self: object) -> str:
     """Show a card in notebooks."""
-    from ._display.html import card_of
+    with late:
+        from ._display.html import card_of
 
     return card_of(self)
 
@@ -26,7 +29,8 @@ def pretty(self: Any, printer: Any, cycle: bool) -> None:
 def glance(self: Any, patience_s: float = 0) -> str:
     """Show a few values of memory in its ``repr``; whatever goes wrong, there are none."""
     try:
-        from ._display.glance import glance
+        with late:
+            from ._display.glance import glance
 
         return glance(self, patience_s)
     except Exception:  # a repr is asked for in a forked child and at the interpreter's end too
@@ -35,6 +39,7 @@ def glance(self: Any, patience_s: float = 0) -> str:
 
 def picture(self: Any) -> str | None:
     """Show a picture where HTML is not shown."""
-    from ._display.html import picture_of
+    with late:
+        from ._display.html import picture_of
 
     return picture_of(self)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from . import _core
 from ._cold import read, read_unopened
 from ._gopy import api
+from ._late import late
 
 if TYPE_CHECKING:
     from .typing import DriverChoice, DriverName
@@ -132,7 +133,8 @@ def _names_in(folder: str) -> list[str]:
 
 def _wheel_folders() -> list[tuple[str, list[str]]]:
     """Return where NVIDIA's wheels put libraries, nvidia/cu13/lib and such, and what is there."""
-    from importlib.util import find_spec
+    with late:
+        from importlib.util import find_spec
 
     spec = find_spec("nvidia")
     roots = list(spec.submodule_search_locations or []) if spec else []
@@ -181,7 +183,8 @@ def _opened() -> None:
     if "logging" not in sys.modules:  # importing it takes longer than all else that is ours here
         _print_notice(_notice())
         return
-    import logging
+    with late:
+        import logging
 
     log = logging.getLogger("cudago")
     if log.isEnabledFor(logging.INFO):

@@ -2,26 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy, imported when it is first used: it is an optional dependency, and takes long to import.
 
-``from .._numpy import np`` at the top of a module does it. An import statement in a function would
-fail with an ImportError where it runs while the interpreter is ending, as in a ``__del__``, and
-hide the ClosedError that every other call raises there.
+``from .._numpy import np`` at the top of a module does it.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import _core
-
-
-def imported(name: str) -> Any:
-    """Return a module; ClosedError if it cannot be imported because the interpreter is ending."""
-    try:
-        return import_module(name)
-    except ImportError:
-        _core._check_usable()
-        raise
+from ._late import imported
 
 
 class _NumPy:

@@ -21,6 +21,7 @@ from . import _core
 from ._graph.exec import GraphExec
 from ._graph.graph import Graph
 from ._graph.watch import Watcher, is_watching
+from ._late import late
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline
@@ -311,7 +312,8 @@ def _objects() -> Iterator[Any]:
 
 def _where(of: object) -> tuple[str, ...]:
     """Return the lines that made an object, outside of this package."""
-    import tracemalloc  # loads pickle
+    with late:
+        import tracemalloc  # loads pickle
 
     traceback = tracemalloc.get_object_traceback(of)
     package = __file__.rpartition("debug")[0]

@@ -83,7 +83,32 @@ def test_the_call_that_breaks_it_says_so_itself(stream, other):
     with pytest.raises(cu.CUDAError) as e, stream.capture():
         stream.wait(outside)
     assert (e.value.code, e.value.operation) == (905, "cuStreamWaitEvent")
-    assert "at " not in str(e.value)
+    assert PATH not in str(e.value)
+    assert f"{outside!r} was not recorded in the capture: wait for it before" in str(e.value)
+    assert e.value.__cause__ is e.value.__context__ is None
+    usable(stream, other)
+
+
+def test_a_wait_for_what_is_outside_says_what_to_do(stream, other, device):
+    outside = r"work outside it: <cudago\.Stream .*graph\.fork\("
+    with pytest.raises(cu.CUDAError, match=outside), stream.capture():
+        stream.wait(other)
+    usable(stream, other)
+
+    class Theirs:
+        def __cuda_stream__(self):
+            return 0, other.handle
+
+    outside = "work outside it: the Theirs is not in the capture"
+    with pytest.raises(cu.CUDAError, match=outside), stream.capture():
+        stream.wait(Theirs())
+    usable(stream, other)
+    with stream.capture():
+        inside = stream.record()
+    with pytest.raises(cu.CUDAError, match=r"in a capture that has ended, .*: record it again"):
+        stream.wait(inside)
+    with stream.capture() as graph, graph.fork(other):
+        stream.wait(other)  # what it says to do
     usable(stream, other)
 
 

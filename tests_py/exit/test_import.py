@@ -200,3 +200,24 @@ def test_only_the_main_interpreter_has_it(first, script, driver):
     run = script(INTERPRETERS + "".join(parts))
     assert (run.returncode, run.stderr) == (0, "")
     assert sorted(run.stdout.splitlines()) == ["7 True", "True", "True"]
+
+
+def test_a_second_import_says_so(script):
+    """The native module goes on with the classes of the first one."""
+    run = script(
+        """
+        import sys, cudago
+
+        first = cudago
+        for name in [n for n in sys.modules if n.split(".")[0] == "cudago"]:
+            del sys.modules[name]
+        for _ in range(2):
+            try:
+                import cudago
+            except ImportError as e:
+                print(str(e).split(":")[0])
+        print(first.LaunchConfig(1, 1).grid)  # the first one goes on
+        """
+    )
+    said = "cudago cannot be imported twice in one process\n"
+    assert (run.returncode, run.stdout, run.stderr) == (0, 2 * said + "(1, 1, 1)\n", "")

@@ -246,3 +246,79 @@ for wrong in lambda: cu.debug.record_origins(1, 2), lambda: cu.debug.watch_point
     except TypeError as e:
         assert str(e).startswith(("record_origins() takes", "watch_pointers() got")), e
 """)
+
+
+def test_memory_that_is_accounted_for(stays):
+    """Nothing is lost of an arena, and nothing is wrong in what a resource counts."""
+    stays("""
+import gc
+tracking = cu.TrackingMemoryResource(device.memory_resource)
+arena = cu.ArenaMemoryResource(tracking, 1 << 16)
+resource = cu.TrackingMemoryResource(arena)
+
+def do():
+    for _ in range(10):
+        resource.allocate(64, stream=stream).close()
+        device.graph_memory.statistics
+
+interrupted(do, lambda: None, 500)
+kept = None
+gc.collect()
+stream.sync()
+cu.testing.settle()
+assert resource.statistics.used == resource.statistics.count == 0, resource.statistics
+assert resource.allocations == ()
+assert arena.statistics.used == 0, arena.statistics
+arena.allocate(1 << 16, stream=stream).close()
+arena.close()
+stream.sync()
+cu.testing.settle()
+assert tracking.statistics.used == 0
+""")
+
+
+def test_memory_that_is_accounted_for_at_each_line(script, driver):
+    """An exception at the n-th line of the package's Python, as Ctrl-C can raise it."""
+    run = script("""
+import gc, os, sys
+import cudago as cu
+
+device = cu.Device()
+stream = device.create_stream()
+package = os.path.dirname(cu.__file__)
+
+def interrupted(at):
+    lines = 0
+    def trace(frame, event, arg):
+        nonlocal lines
+        if not frame.f_code.co_filename.startswith(package):
+            return None
+        lines += event in ("line", "call")
+        if lines == at:
+            raise KeyboardInterrupt
+        return trace
+    sys.settrace(trace)
+    try:
+        resource.allocate(64, stream=stream).close()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    return lines >= at
+
+def used():
+    gc.collect()
+    stream.sync()
+    cu.testing.settle()
+    return resource.statistics.used, len(getattr(resource, "allocations", ()))
+
+upstream = device.memory_resource
+for resource in cu.ArenaMemoryResource(upstream, 1 << 16), cu.TrackingMemoryResource(upstream):
+    resource.allocate(64, stream=stream).close()
+    at = 1
+    while interrupted(at):
+        assert used() == (0, 0), (resource, at)
+        at += 1
+    assert at > 5
+""")
+    assert (run.returncode, run.stderr) == (0, "")

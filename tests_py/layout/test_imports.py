@@ -31,7 +31,7 @@ MODULES = {name.removesuffix(".__init__"): file for name, file in MODULES.items(
 
 OPTIONAL = {"numpy", "ml_dtypes"}
 # Modules whose functions import it themselves, where the interpreter cannot be ending: others use
-# cudago._numpy, whose errors say then that it is.
+# cudago._numpy, and `with late` for anything else, whose errors say then that it is.
 OPTIONAL_IN_FUNCTIONS = {
     "cudago._display.glance",
     "cudago._display.preview",
@@ -175,6 +175,28 @@ def test_functions_import_what_is_optional_or_listed():
     }
     assert found - DEFERRED.keys() == set(), "import it at the top of the module"
     assert DEFERRED.keys() - found == set(), "nobody imports it in a function any more"
+
+
+def unguarded(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the imports in functions that are not in a ``with late`` block."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.With) and ast.unparse(child.items[0]) == "late":
+            continue
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        yield from unguarded(child)
+
+
+def test_functions_import_where_an_end_of_the_interpreter_is_told():
+    found = [
+        f"{module}: {ast.unparse(node)}"
+        for module, file in MODULES.items()
+        if module not in OPTIONAL_IN_FUNCTIONS
+        for function in ast.walk(ast.parse(file.read_text()))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in unguarded(function)
+    ]
+    assert found == [], "put it into a block `with late`: see cudago._late"
 
 
 def test_what_is_optional_is_imported_where_its_absence_at_exit_is_told():

@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import random
 import threading
+import weakref
 from dataclasses import astuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cudago as cu
-from cudago._memory.regions import Regions
+from cudago._memory import regions as regions_module
+from cudago._memory.arena import _Owner
+from cudago._memory.regions import Holder, Regions, Work
 from cudago.testing import hold, settle
 
 KIB = 1024
@@ -301,28 +305,45 @@ def test_what_is_refused(device, stream, pinned):
         assert (empty.size, arena.statistics.used) == (0, 0)
 
 
-def test_regions_hold_together():
+class Part:
+    """Of a block, with what `Holder` asks for its end."""
+
+    def __init__(self, size, key):
+        self.size, self.owner = size, _Owner()
+        self.work = Work(SimpleNamespace(_id=key), None)
+        self.holder = Holder(self.owner, self.work)
+
+
+def test_regions_hold_together(monkeypatch):
     """Random takes, frees and ends of work: no byte has two owners, and all comes back."""
+    monkeypatch.setattr(regions_module, "_made", (1, 2))
     pick = random.Random(5)
     regions, taken, waiting = Regions(64 * 512), {}, []
-    for token in range(2000):
-        size = 512 * pick.randrange(1, 9)
-        start = regions.take(size, token, pick.choice((0, 1, 2)))
+    for _ in range(2000):
+        part = Part(512 * pick.randrange(1, 9), pick.choice((0, 1, 2)))
+        start = regions.take(part.size, part.holder, part.work.stream._id)
         if start is not None:
-            for other_start, other_size in taken.values():
-                assert start + size <= other_start or other_start + other_size <= start
-            taken[token] = (start, size)
+            assert all(start + part.size <= at or at + p.size <= start for at, p in taken.items())
+            taken[start] = part
+        del part
         while taken and pick.random() < 0.55:
-            done = pick.choice(list(taken))
-            del taken[done]
-            regions.freed(done, pick.choice((0, 1, 2)), None)
-            waiting.append(done)
+            part = taken.pop(pick.choice(list(taken)))
+            part.owner = None
+            waiting.append(part)
+            del part
         while waiting and pick.random() < 0.5:
-            regions.idle(waiting.pop(pick.randrange(len(waiting))))
-        assert regions.sums()[0] == sum(size for _, size in taken.values())
-    for token in taken:
-        regions.freed(token, 1, None)
-        regions.idle(token)
-    for token in waiting:
-        regions.idle(token)
+            del waiting[pick.randrange(len(waiting))]
+        assert regions.sums()[0] == sum(part.size for part in taken.values())
+    taken.clear()
+    waiting.clear()
     assert regions.sums() == (0, 0, 64 * 512)
+
+
+def test_a_stream_is_kept_as_long_as_its_work(arena, device):
+    stream = device.create_stream()
+    watch = weakref.ref(stream)
+    arena.allocate(KIB, stream=stream).close()
+    stream.sync()
+    settle()
+    del stream
+    assert watch() is None

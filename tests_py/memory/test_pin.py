@@ -316,3 +316,33 @@ def test_threads(device):
     for t in threads:
         t.join()
     settle()
+
+
+def test_what_else_goes_wrong_is_not_the_objects_fault(array, device, stream):
+    """A lack of memory, while an export is taken, is no matter of its layout."""
+    testcapi = pytest.importorskip("_testcapi")
+    with cu.Graph(device) as graph, device.allocate(array.nbytes, stream=stream) as buffer:
+        uses = {
+            "pin": lambda: cu.pin(array).close(),
+            "memcpy": lambda: graph.memcpy(buffer, array),
+            "copy_batch": lambda: cu.copy_batch([(buffer, array)], stream=stream),
+            "copy_from": lambda: buffer.copy_from(array, stream=stream),
+        }
+        for name, use in uses.items():
+            use()
+            found = set()
+            for n in range(30):
+                testcapi.set_nomemory(n, n + 1)
+                try:
+                    use()
+                except BaseException as e:
+                    error = e
+                else:
+                    error = None
+                finally:
+                    testcapi.remove_mem_hooks()
+                found.add(type(error))
+                del error
+            assert found <= {type(None), MemoryError}, name
+            assert MemoryError in found, name
+        stream.sync()

@@ -10,6 +10,6 @@ and hangs it on itself. So ``cudago`` does this before it imports ``api``::
     _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
     from ._gopy import api
 
-It is done in Python, not by ``PyInit__core``, because that does not run again when somebody drops ``cudago`` from
-``sys.modules`` and imports it anew. In a forked child its functions raise (fork.c).
+It is done in Python, not by ``PyInit__core``, because that does not run again when an import that was
+interrupted is tried anew. In a forked child its functions raise (fork.c).
 """

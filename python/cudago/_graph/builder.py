@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._late import late
 from .._memory.resource import mask_of
 from .._native import unnamed
 from .._stream.callee import expect_callback
@@ -123,7 +124,8 @@ class Builder(SignalNodes, Branching):
             slot.note(graph, number, "memcpy", (("dst", dst), ("src", src)))
             return graph._node(number)
         if isinstance(dst, _core.OpaqueArray) or isinstance(src, _core.OpaqueArray):
-            from .._tensor.array_copy import sides
+            with late:
+                from .._tensor.array_copy import sides
 
             return graph._node(graph._add_box(deps, *sides(dst, src), name))
         to, of = as_tensor(dst), as_tensor(src)

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._card import card, picture
+from .._late import late
 from .._native import or_closed
 from .._stream.stream import stream_of
 from .._whole_file import write_whole
@@ -103,7 +104,8 @@ class GraphProfile:
         >>> picture = graph.instantiate().profile(stream).to_svg()
         """
         most = boxes(fold)
-        from .._display.timed import timed_svg
+        with late:
+            from .._display.timed import timed_svg
 
         return timed_svg(self, most)
 
@@ -152,7 +154,10 @@ class GraphProfile:
     def _lines(self) -> Iterable[str]:
         """Yield the table, with bars."""
         most = max((row.microseconds for row in self.rows), default=0) or 1
-        from .._display.dot import printable  # names are the program's: a table has a line for each
+        with late:
+            from .._display.dot import (
+                printable,  # names are the program's: a table has a line for each
+            )
 
         shown = [printable(row.name).replace("\n", " ") for row in self.rows]
         names = max(map(len, shown), default=0)

@@ -8,6 +8,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from .._card import card, picture
+from .._late import late
 from .._native import unnamed
 from ..errors import ClosedError
 
@@ -66,7 +67,8 @@ class Shown:
             that are nested deeper than 64 levels only the number of nodes is given.
         """
         most = boxes(fold)
-        from .._display.picture import svg
+        with late:
+            from .._display.picture import svg
 
         return svg(self.to_dot(), most)
 
@@ -85,7 +87,8 @@ class Shown:
             dot = self.to_dot()
         except ValueError:  # closed, or being captured
             return repr(self)
-        from .._display.tree import tree
+        with late:
+            from .._display.tree import tree
 
         return tree(repr(self), dot)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._late import late
 from .._native import unnamed
 from .._ordinal import device_at
 
@@ -76,7 +77,8 @@ class Stored:
         >>> again["fill"].params.dst.numpy(stream=stream)
         array([1], dtype=int32)
         """
-        from .._graph_file.save import save
+        with late:
+            from .._graph_file.save import save
 
         graph: Any = self
         save(graph, path, bool(contents))
@@ -149,7 +151,8 @@ class Stored:
         >>> again["up"].params.dst.numpy(stream=stream).tobytes()
         b'efgh'
         """
-        from .._graph_file.load import load
+        with late:
+            from .._graph_file.load import load
 
         if bind is not None and not hasattr(bind, "items"):
             raise TypeError(f"bind must be a mapping, not {type(bind).__name__}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
+from .._late import late
 from .._native import final
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
@@ -244,7 +245,8 @@ class Kernel(_core.Kernel):
         if kwargs:
             args = arranged(self, args, kwargs)
         _core._drain()  # raises at exit, where the import would fail in another way
-        from .._graph.bound import BoundLaunch
+        with late:
+            from .._graph.bound import BoundLaunch
 
         return BoundLaunch(self, config, args)
 
@@ -391,7 +393,8 @@ class Kernel(_core.Kernel):
         on = device_or_first(device)
         a = KernelAttributes(self, on)
         local = a.local_size  # before the import, which fails in another way at exit
-        from .info import KernelInfo, spilled
+        with late:
+            from .info import KernelInfo, spilled
 
         return KernelInfo(
             name=self.name,

@@ -5,15 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._finalize import finalize
-from .._stream.stream import Stream, _made, stream_of
+from .._stream.stream import Stream, stream_of
 from ..errors import ClosedError, OutOfMemoryError
-from .regions import ALIGNMENT, Regions
+from .regions import ALIGNMENT, Holder, Regions, Work, stream_key
 from .resource import MemoryResource
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ __all__ = ["ArenaMemoryResource", "ArenaStatistics"]
 
 _PATIENCE_MS = 1000  # how long an allocation waits for work on memory that was freed
 _TRIES = 8
-_tokens = count(1)
 
 
 @dataclass(frozen=True)
@@ -53,13 +51,7 @@ class ArenaStatistics:
 class _Owner:
     """Of a part of the block: its end is when the stream comes after all uses of the part."""
 
-    __slots__ = ("__weakref__", "regions", "stream", "token")
-
-    def __init__(self, regions: Regions, token: int, stream: Stream) -> None:
-        self.regions, self.token, self.stream = regions, token, stream
-
-    def __del__(self) -> None:
-        self.regions.freed(self.token, _key(self.stream), self.stream)
+    __slots__ = ("__weakref__",)
 
 
 class _Block:
@@ -69,22 +61,6 @@ class _Block:
 
     def __init__(self, memory: Buffer) -> None:
         self.memory, self.regions = memory, Regions(memory.size)
-
-    def idle(self, token: int) -> None:
-        """Hear that the work of a part's stream has come past its free."""
-        self.regions.idle(token)
-
-
-def _key(stream: Stream) -> int:
-    """Return a number for a stream in which work follows the work of everybody who has the number.
-
-    0 for streams of which that is not known: those of other libraries, whose handles may be another
-    stream's by now, and default streams, of which each thread may have its own.
-    """
-    try:
-        return stream._id if stream._id in _made else 0
-    except ClosedError:
-        return 0
 
 
 class ArenaMemoryResource(MemoryResource):
@@ -225,22 +201,24 @@ class ArenaMemoryResource(MemoryResource):
             raise ValueError(f"the memory is on {self._on!r}, the stream on {on.device!r}")
         if nbytes == 0:
             return _core._given(self.upstream, self.upstream.allocate(0, stream=on), 0)
-        token = next(_tokens)
-        owner = _Owner(block.regions, token, on)  # if something fails, it gives the part back
-        # The finalizer keeps the block, and hears when the work that used the part is done.
-        finalize(owner, block.idle, token, stream=on).atexit = False
-        start = self._take(block, nbytes, token, on)
+        owner, work = _Owner(), Work(on, block)
+        holder = Holder(owner, work)
+        # The finalizer keeps the work until the stream has come past the end of the part. What it
+        # calls does nothing, as Ctrl-C would interrupt it: that it lets go is what counts.
+        finalize(owner, id, work, stream=on).atexit = False
+        del work
+        start = self._take(block, nbytes, holder, on)
         return _core._buffer_adopt(block.memory.handle + start, nbytes, on, owner)
 
-    def _take(self, block: _Block, nbytes: int, token: int, on: Stream) -> int:
+    def _take(self, block: _Block, nbytes: int, holder: Holder, on: Stream) -> int:
         size, capturing = -(-nbytes // ALIGNMENT) * ALIGNMENT, on.is_capturing
-        key = 0 if capturing else _key(on)
-        start = block.regions.take(size, token, key)
+        key = 0 if capturing else stream_key(on)
+        start = block.regions.take(size, holder, key)
         if start is None and not capturing:
-            start = _take_behind(block.regions, size, token, on)
+            start = _take_behind(block.regions, size, holder, on)
         if start is None:
             _core._reaper_flush(0 if capturing else _PATIENCE_MS)
-            start = block.regions.take(size, token, key)
+            start = block.regions.take(size, holder, key)
         if start is None:
             raise _no_memory(block, nbytes, capturing)
         return start
@@ -266,7 +244,7 @@ def _check_block(memory: Buffer, device: Device) -> None:
         raise ValueError(f"upstream must allocate memory of {device!r}, not {memory!r}")
 
 
-def _take_behind(regions: Regions, size: int, token: int, on: Stream) -> int | None:
+def _take_behind(regions: Regions, size: int, holder: Holder, on: Stream) -> int | None:
     """Make the stream wait for another, and take what that one has freed."""
     for _ in range(_TRIES):  # other threads may be faster
         found = regions.waiting(size)
@@ -279,7 +257,7 @@ def _take_behind(regions: Regions, size: int, token: int, on: Stream) -> int | N
             on.wait(before)
         except (ClosedError, ValueError):
             return None  # it has been closed, or captures, by now
-        start = regions.take(size, token, _key(on), behind=frees)
+        start = regions.take(size, holder, stream_key(on), behind=frees)
         if start is not None:
             return start
     return None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
+from .._late import late
 from .._native import final, into_native
 from .._ordinal import device_at
 
@@ -151,7 +152,8 @@ class Buffer(_core.Buffer):
         ``multiprocessing`` alone. Keep the buffer until the other process has imported it: from
         then on the memory is freed only after that process has let go of it, or has ended.
         """
-        from .ipc import describe
+        with late:
+            from .ipc import describe
 
         return describe(self)
 
@@ -203,7 +205,8 @@ class Buffer(_core.Buffer):
         ----------
         ``cuMemPoolImportPointer``, ``cuMemPoolExportPointer``, ``cuMemGetAddressRange``
         """
-        from .ipc import import_buffer
+        with late:
+            from .ipc import import_buffer
 
         return import_buffer(resource, descriptor, stream)
 

@@ -12,6 +12,7 @@ from .. import _core
 from .._card import card
 from .._cold import read
 from .._gopy import api
+from .._late import late
 from .._native import final
 from .._ordinal import device_at
 from .._stream.event import Event
@@ -139,21 +140,24 @@ class Device(_core.Device):
     @property
     def graph_memory(self) -> GraphMemory:
         """Statistics of the memory that graphs allocate on the device, and its return."""
-        from .graph_memory import GraphMemory
+        with late:
+            from .graph_memory import GraphMemory
 
         return GraphMemory(self.ordinal)
 
     @property
     def limits(self) -> DeviceLimits:
         """The limits of the device that can be changed, such as the heap of kernels."""
-        from .limits import DeviceLimits
+        with late:
+            from .limits import DeviceLimits
 
         return DeviceLimits(self.ordinal)
 
     @property
     def monitor(self) -> DeviceMonitor:
         """Sensors and counters of the device, such as its temperature: what NVML tells."""
-        from .monitor import DeviceMonitor
+        with late:
+            from .monitor import DeviceMonitor
 
         return DeviceMonitor(self.ordinal)
 
@@ -360,7 +364,8 @@ class Device(_core.Device):
         """
         event: Event = _core._event_new(self, timing_enabled, blocking_sync, ipc_enabled)
         if ipc_enabled:
-            from .._stream.ipc import reduce_event, sends
+            with late:
+                from .._stream.ipc import reduce_event, sends
 
             sends(type(event), reduce_event)
         return event
@@ -414,7 +419,8 @@ class Device(_core.Device):
                 stream = getattr(self, name, None)
                 if stream is not None and stream.is_closed:
                     delattr(self, name)
-        import logging
+        with late:
+            import logging
 
         logging.getLogger("cudago").info("device %d was reset", self.ordinal)
 

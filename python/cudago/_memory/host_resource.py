@@ -8,6 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
+from .._late import late
 from .._ordinal import device_at
 from .resource import _Pooled, _sizes
 from .shareable import Shareable
@@ -142,7 +143,8 @@ class PinnedMemoryResource(Shareable, _Pooled):
         ----------
         ``cuMemPoolImportFromShareableHandle``, ``cuMemPoolSetAccess``
         """
-        from .ipc import import_pool
+        with late:
+            from .ipc import import_pool
 
         on = device_at() if device is None else device
         made = import_pool(cls, on, handle, pinned=True)

@@ -24,8 +24,8 @@ class _Version(Generic[T]):
 class Replaced(Generic[T]):
     """A value that is replaced as a whole, by any thread and by what the collector runs.
 
-    Memory ends in ``__del__``, which may run amid an allocation of the same thread: a lock would
-    then wait for itself, and without one the two would mix.
+    The collector may run an allocation amid an allocation of the same thread: a lock would then
+    wait for itself, and without one the two would mix. Ctrl-C leaves one value or the next.
     """
 
     __slots__ = ("_latest",)

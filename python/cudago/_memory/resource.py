@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
 from .. import _core
+from .._late import late
 from .._native import number_text, unnamed
 from .._ordinal import device_at
 from .shareable import Shareable
@@ -128,7 +129,8 @@ def _size_of(options: PoolOptions, name: str) -> int | None:
 
 def _sizes(options: PoolOptions, name: str = "pool") -> tuple[int, int]:
     """Return the release threshold and the maximum size as the native module takes them."""
-    from .pool import PoolOptions
+    with late:
+        from .pool import PoolOptions
 
     if not isinstance(options, PoolOptions):
         raise TypeError(f"{name} must be PoolOptions, not {type(options).__name__}")
@@ -158,7 +160,8 @@ class _Pooled(MemoryResource):
         _set_reuse(self, pool)
         _pools[self] = next(_numbers)
         if pool.ipc_enabled:
-            from .ipc import share
+            with late:
+                from .ipc import share
 
             self._handle, self._is_shared = share(self), True
 
@@ -176,7 +179,8 @@ class _Pooled(MemoryResource):
         """
         keep = self._stat(_THRESHOLD)  # raises first if all ends, when nothing can be imported
         reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
-        from .pool import PoolOptions
+        with late:
+            from .pool import PoolOptions
 
         threshold = None if keep >= _ALL else keep
         return PoolOptions(
@@ -221,7 +225,8 @@ class _Pooled(MemoryResource):
     def statistics(self) -> PoolStatistics:
         """Memory use of the pool, which others may share."""
         numbers = [self._stat(i) for i in range(4)]
-        from .pool import PoolStatistics
+        with late:
+            from .pool import PoolStatistics
 
         return PoolStatistics(*numbers)
 
@@ -344,7 +349,8 @@ class DeviceMemoryResource(Shareable, _Pooled):
         >>> theirs.is_imported
         True
         """
-        from .ipc import import_pool
+        with late:
+            from .ipc import import_pool
 
         return import_pool(cls, device, handle, pinned=False)
 

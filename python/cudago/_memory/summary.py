@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
 from .._card import card
+from .._late import late
 from .._ordinal import devices_in_use
 from ..errors import OutOfMemoryError
 from .host_resource import ManagedMemoryResource
@@ -199,7 +200,8 @@ def _without_pool(reset: bool = False) -> Iterator[Use]:
 def _kept_by_graphs() -> Iterator[Use]:
     if "cudago._graph.graph" not in sys.modules:  # no graph was made yet
         return
-    from .._graph.who import kept_bytes
+    with late:
+        from .._graph.who import kept_bytes
 
     for where, nbytes in sorted(kept_bytes().items()):
         yield Use(_KINDS.get(where, where), nbytes)

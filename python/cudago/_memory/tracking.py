@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..errors import ClosedError
 from .allocation import Allocation
-from .replaced import Replaced
 from .resource import MemoryResource
 
 if TYPE_CHECKING:
@@ -43,49 +42,6 @@ class TrackingStatistics:
     count_high: int
     total: int
     total_count: int
-
-    def _more(self, size: int) -> TrackingStatistics:
-        used, count = self.used + size, self.count + 1
-        return TrackingStatistics(
-            used,
-            max(used, self.used_high),
-            count,
-            max(count, self.count_high),
-            self.total + size,
-            self.total_count + 1,
-        )
-
-    def _less(self, size: int) -> TrackingStatistics:
-        return replace(self, used=self.used - size, count=self.count - 1)
-
-    def _again(self) -> TrackingStatistics:
-        return TrackingStatistics(self.used, self.used, self.count, self.count, 0, 0)
-
-
-class _Record:
-    """What is known, also when the resource is gone."""
-
-    __slots__ = ("held", "statistics")
-
-    def __init__(self) -> None:
-        self.held: dict[Allocation, None] = {}  # only whole operations on it
-        self.statistics = Replaced(TrackingStatistics(0, 0, 0, 0, 0, 0))
-
-
-class _Life:
-    """Lives as long as the memory."""
-
-    __slots__ = ("allocation", "record")
-
-    def __init__(self, allocation: Allocation, record: _Record) -> None:
-        self.allocation, self.record = allocation, record
-        record.held[allocation] = None
-        record.statistics.change(lambda now: (now._more(allocation.size), None))
-
-    def __del__(self) -> None:
-        size = self.allocation.size
-        self.record.held.pop(self.allocation, None)
-        self.record.statistics.change(lambda now: (now._less(size), None))
 
 
 class TrackingMemoryResource(MemoryResource):
@@ -123,13 +79,13 @@ class TrackingMemoryResource(MemoryResource):
     (1024, 2048, 1)
     """
 
-    __slots__ = ("_record", "upstream")
+    __slots__ = ("_account", "upstream")
     upstream: MemoryResource
 
     def __init__(self, upstream: MemoryResource) -> None:
         if not isinstance(upstream, _core.MemoryResource):
             raise TypeError(f"upstream must be a MemoryResource, not {type(upstream).__name__}")
-        self.upstream, self._record = upstream, _Record()
+        self.upstream, self._account = upstream, _core._account()
 
     @property
     def device(self) -> Device | None:
@@ -159,18 +115,20 @@ class TrackingMemoryResource(MemoryResource):
             raise ClosedError("memory resource is closed")
         given = cast("StreamLike", stream)  # None is for memory that needs none
         made = _core._given(self.upstream, self.upstream.allocate(size, stream=given), index(size))
-        _core._buffer_attach(made, _Life(Allocation._of(made), self._record))
+        # What is attached lives as long as the memory. No Python runs at its end: Ctrl-C would
+        # interrupt it.
+        _core._buffer_attach(made, self._account.add(Allocation._of(made), made.size))
         return made
 
     @property
     def statistics(self) -> TrackingStatistics:
         """Bytes and allocations that are held, their maxima, and their totals."""
-        return self._record.statistics.value
+        return TrackingStatistics(*self._account.numbers())
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:
         """What is held, with sizes and the lines that made it, oldest first."""
-        return tuple(self._record.held)
+        return self._account.held()
 
     def reset(self) -> None:
         """Start the maxima and totals of `statistics` anew, from what is held now.
@@ -183,7 +141,7 @@ class TrackingMemoryResource(MemoryResource):
         >>> tracking.statistics.used_high, tracking.statistics.total
         (0, 0)
         """
-        self._record.statistics.change(lambda now: (now._again(), None))
+        self._account.reset()
 
     def report(self) -> str:
         """Return a text of what is held, by the lines that made it, most memory first.

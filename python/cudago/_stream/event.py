@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._late import late
 from .._native import final
 from .._ordinal import device_at
 
@@ -55,7 +56,8 @@ class Event(_core.Event):
         Once named, the event stays in the driver when it is closed, because another process may be
         using it; it ends with this process. So name few events, and record them again and again.
         """
-        from .ipc import describe_event
+        with late:
+            from .ipc import describe_event
 
         return describe_event(self)
 
@@ -89,7 +91,8 @@ class Event(_core.Event):
         ----------
         ``cuIpcOpenEventHandle``, ``cuIpcGetEventHandle``
         """
-        from .ipc import open_event
+        with late:
+            from .ipc import open_event
 
         return open_event(device, descriptor)
 

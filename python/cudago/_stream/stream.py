@@ -15,11 +15,14 @@ from weakref import WeakValueDictionary
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card
+from .._late import late
 from .._native import final, number_text
 from .._ordinal import device_at
+from ..errors import CUDAError
 from .callee import expect_callback
 from .fork import Fork
 from .memop import MemoryOperations
+from .waited import event_handle, has_stream, part_of, way_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -219,7 +222,7 @@ class Stream(MemoryOperations, _core.Stream):
             or anything else has one.
         CUDAError
             If a capturing stream would wait for work outside the capture. This invalidates the
-            capture.
+            capture. The text says what to do instead.
 
         Notes
         -----
@@ -241,18 +244,26 @@ class Stream(MemoryOperations, _core.Stream):
             return
         if value is not None:
             raise TypeError("value is for an ExternalSemaphore that is a timeline")
+        try:
+            self._wait_for(work)
+        except CUDAError as e:
+            if e.code == _z.CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+                e.args = (f"{e}: {way_out(self, work)}",)
+            raise
+
+    def _wait_for(self, work: object) -> None:
         if isinstance(work, _core.Event):
             self._wait_event(work)
         elif isinstance(work, Stream):
             with work.record() as event:
                 self._wait_event(event)
-        elif (handle := _event_handle(work)) is not None:
+        elif (handle := event_handle(work)) is not None:
             if handle:  # PyTorch creates the event when it is first recorded
                 self._wait_handle(handle)
-        elif _has_stream(work):
-            self.wait(_foreign(work))
+        elif has_stream(work):
+            self._wait_for(_foreign(work))
         else:
-            self.wait(_part(work))
+            self._wait_for(part_of(work))
 
     def signal(self, semaphore: ExternalSemaphore, value: SupportsIndex | None = None) -> None:
         """Signal a semaphore of another API once the work queued so far is complete.
@@ -330,7 +341,8 @@ class Stream(MemoryOperations, _core.Stream):
         """
         number = mode_of(mode)
         # The classes of what is made.
-        from .. import _graph  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        with late:
+            from .. import _graph  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         return _core._capture(self, number)
 
@@ -360,37 +372,6 @@ class Stream(MemoryOperations, _core.Stream):
             key = None if self.is_closed else (self._ordinal, self._number)
             self._hash = object.__hash__(self) if key is None else hash(key)
             return self._hash
-
-
-def _event_handle(obj: object) -> int | None:
-    """Return the ``CUevent`` of another library's event; None if it is no event."""
-    library = type(obj).__module__.partition(".")[0]
-    name = {"torch": "cuda_event", "cupy": "ptr", "cupy_backends": "ptr"}.get(library)
-    if name is None and type(obj).__name__ == "Event":  # cuda.core, Numba
-        name = "handle"
-    if name is None or "Event" not in type(obj).__name__:
-        return None
-    handle = getattr(obj, name, None)
-    handle = getattr(handle, "value", handle)  # Numba's is of ctypes
-    return None if handle is None else int(handle)
-
-
-def _has_stream(obj: object) -> bool:
-    return hasattr(obj, "__cuda_stream__") or hasattr(obj, "cuda_stream")
-
-
-def _part(obj: object) -> object:
-    """Return the event of an object that has one, else its stream."""
-    for name in ("event", "stream"):
-        found = getattr(obj, name, None)
-        if isinstance(found, _core.Event | Stream) or (
-            found is not None and (_has_stream(found) or _event_handle(found) is not None)
-        ):
-            return found
-    raise TypeError(
-        "work must be an event, or it must be a Stream or have __cuda_stream__, not "
-        f"{type(obj).__name__}"
-    )
 
 
 def _foreign(obj: object) -> Stream:

@@ -8,8 +8,9 @@ import math
 from typing import Any
 
 from .. import _core
+from .._late import imported
 from .._native import number_text
-from .._numpy import imported, np
+from .._numpy import np
 
 ADDED = 2  # dtype.isbuiltin of types that a package has added to NumPy's
 _WIDEST_FILL = 4  # bytes; of cuMemsetD32Async
