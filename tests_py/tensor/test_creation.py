@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -154,12 +156,46 @@ def test_ranges_that_do_not_fit(args, dtype, error, stream):
         cu.arange(*args, dtype=dtype, stream=stream)
 
 
+@pytest.mark.parametrize(
+    ("args", "dtype", "got"),
+    [
+        ((250, 260), "u1", 259),
+        ((np.int64(250), 300, np.int64(2)), "u1", 298),
+        ((100, 200, 20), "i1", 180),
+        ((0, 70000, 10000), "i2", 60000),
+        ((2, -3, -1), "u1", -2),
+        ((0.5, 200, 2.5), "i1", 237),  # NumPy counts by 3
+        ((0, 200000, 50000), "f2", 150000),
+        ((-80000, 0, 50000), "f2", -80000),
+        ((0, 1e39, 4e38), "f4", 8e38),
+    ],
+)
+def test_ranges_that_leave_their_element_type(args, dtype, got, stream):
+    """NumPy looks at the first two numbers, and wraps."""
+    with warnings.catch_warnings(), pytest.raises(OverflowError) as e:
+        warnings.simplefilter("error")
+        cu.arange(*args, dtype=dtype, stream=stream)
+    assert str(e.value).startswith("arange must give numbers ")
+    assert str(e.value).endswith(f" as {np.dtype(dtype).name} has them, got {got}")
+
+
+@pytest.mark.parametrize(
+    ("args", "dtype"),
+    [((0, 300, 100), "u1"), ((0, 1, 300), "u1"), ((-128, 128), "i1"), ((255, -1, -1), "u1")],
+)
+def test_ranges_to_the_ends_of_their_element_type(args, dtype, stream):
+    t = cu.arange(*args, dtype=dtype, stream=stream)
+    assert t.numpy(stream=stream).tolist() == list(range(*args))
+
+
 def test_ranges_of_types_that_numpy_lacks(stream):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     for name in ("bfloat16", "float8_e5m2"):
         t = cu.arange(0, 1, 0.1, dtype=name, stream=stream)
         expected = np.arange(0, 1, 0.1, dtype=getattr(ml_dtypes, name))
         assert t.numpy(stream=stream).tobytes() == expected.tobytes()
+    with pytest.raises(OverflowError, match=r"as float8_e4m3fn has them, got 900$"):
+        cu.arange(0, 1000, 100, dtype="float8_e4m3fn", stream=stream)
 
 
 @pytest.mark.parametrize(

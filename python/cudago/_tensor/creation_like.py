@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._native import number_text
 from .._numpy import np
 from .creation import asarray, empty, full, zeros
 from .element import numpy_dtype
@@ -118,8 +121,39 @@ def arange(
     first, end = (0, start) if stop is None else (start, stop)
     kind = None if dtype is None else numpy_dtype(_core._dtype(dtype)[0])
     # NumPy counts in the element type: a conversion afterwards would wrap, and round twice.
-    numbers = np.arange(first, end, step, dtype=kind)
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = np.arange(first, end, step, dtype=kind)
+    _check_ends(numbers, first, step)
     return asarray(numbers, stream=stream, resource=resource)
+
+
+def _check_ends(numbers: Any, first: Any, step: Any) -> None:
+    """Refuse a range beyond its element type: NumPy looks at the first two numbers, and wraps."""
+    kind, more = numbers.dtype, len(numbers) - 1
+    if more < 0 or kind.kind not in "iufV":
+        return
+    begin, by = _exact(first), _exact(step)
+    bad: list[int | float]
+    if kind.kind in "iu":  # as NumPy counts: by the difference of the first two
+        limits = np.iinfo(kind)
+        begin, by = int(begin), int(begin + by) - int(begin) if more else 0
+        bad = [n for n in (begin, begin + more * by) if not limits.min <= n <= limits.max]
+        has = f"of {limits.min} to {limits.max}"
+    else:
+        ends = (begin, numbers[0]), (begin + more * by, numbers[-1])
+        bad = [n for n, made in ends if math.isfinite(n) and not math.isfinite(float(made))]
+        has = "that are finite"
+    if bad:
+        raise OverflowError(
+            f"arange must give numbers {has}, as {kind.name} has them, got {number_text(bad[0])}"
+        )
+
+
+def _exact(number: Any) -> int | float:
+    try:
+        return operator.index(number)
+    except TypeError:
+        return float(number)
 
 
 def _like(
