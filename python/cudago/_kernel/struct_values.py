@@ -13,6 +13,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
+from .._native import value_text
 from .._numpy import np
 
 
@@ -25,7 +26,7 @@ class Place(NamedTuple):
     def refuse(self, error: type[Exception], expected: str, got: Any) -> NoReturn:
         """Raise an error that says what was expected and what came."""
         raise error(
-            f"field {self.field!r} of {self.owner} must be {expected}, got {got!r:.80} "
+            f"field {self.field!r} of {self.owner} must be {expected}, got {value_text(got)} "
             f"({type(got).__name__})"
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._native import number_text, unnamed
+from .._native import number_text, unnamed, whole
 from .._ordinal import device_at
 from .shareable import Shareable
 
@@ -425,10 +425,11 @@ class VirtualMemoryResource(MemoryResource):
         cls, device: Device, *, reserve: int | None = None, peers: Iterable[Device] = ()
     ) -> VirtualMemoryResource:
         """Create the resource."""
-        if reserve is not None and not 0 <= reserve < 1 << 63:
-            raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
+        size = 0 if reserve is None else whole(reserve, "reserve")
+        if not 0 <= size < 1 << 63:
+            raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {number_text(size)}")
         mask = mask_of(peers, device, "peers")
-        return _core._resource_virtual(cls, device, reserve or 0, mask)
+        return _core._resource_virtual(cls, device, size, mask)
 
 
 _core._set_class("MemoryResource", MemoryResource)
