@@ -33,8 +33,7 @@ static int read_pair(PyObject *o, const char *name, long *a, long *b) {
         if (!PyErr_Occurred()) return 0;
         if (cudago_forgive()) return -1;
     }
-    PyErr_Format(PyExc_TypeError, "%s must be a tuple of two ints, got %R", name, o);
-    return -1;
+    return cudago_raise_number(PyExc_TypeError, o, "%s must be a tuple of two ints", name);
 }
 
 /* Does the consumer know of versioned capsules? It asks with a constant of its code, so the tuple is remembered: if it has
@@ -192,7 +191,10 @@ static int evaluate(const wish *w, cudago_dlpack_request *r) {
     if (r->on_device && read_pair(w->dl_device, "dl_device", &r->device[0], &r->device[1])) return -1;
     if (!r->has_stream) return 0;
     r->stream = PyLong_AsLongLong(w->stream);
-    if (r->stream == -1 && PyErr_Occurred()) return -1;
+    if (r->stream == -1 && PyErr_Occurred())
+        return PyErr_ExceptionMatches(PyExc_OverflowError)
+                   ? cudago_raise_number(PyExc_OverflowError, w->stream, "stream must be -1, 1, 2 or a handle")
+                   : -1;
     if (r->stream > 0 || r->stream == -1) return 0;
     if (r->stream) return PyErr_Format(PyExc_ValueError, "stream must be -1, 1, 2 or a handle, got %lld", r->stream), -1;
     return PyErr_SetString(PyExc_ValueError, "stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one"), -1;

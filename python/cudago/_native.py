@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -15,6 +16,7 @@ _T = TypeVar("_T")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import SupportsIndex
     from typing import final as final
 else:
 
@@ -74,6 +76,32 @@ def or_closed(show: Callable[[_T], str]) -> Callable[[_T], str]:
             return f"<cudago.{type(self).__name__}: closed>"
 
     return shown
+
+
+def whole(value: object, name: str) -> int:
+    """Return an argument as an int; TypeError with its name if it is none."""
+    if not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    return operator.index(cast("SupportsIndex", value))
+
+
+def real(value: object, name: str) -> float:
+    """Return an argument as a float; an error with its name if it is none, or beyond all."""
+    try:
+        return float(cast("float", value))
+    except TypeError:
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
+    except OverflowError:
+        text = number_text(value)
+        raise OverflowError(f"{name} must be a number that a float holds, got {text}") from None
+
+
+def value_text(value: object) -> str:
+    """Return what an argument looks like in a message, if it may be anything."""
+    try:
+        return f"{value!r:.80}"
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def number_text(number: object) -> str:

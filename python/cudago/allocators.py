@@ -16,6 +16,7 @@ from . import _core
 from ._finalize import finalize
 from ._memory.buffer import Buffer
 from ._memory.resource import DeviceMemoryResource, MemoryResource
+from ._native import number_text, whole
 from ._ordinal import device_at
 from ._stream.stream import Stream
 from .errors import ClosedError, OutOfMemoryError
@@ -131,9 +132,9 @@ class ForeignMemoryResource(MemoryResource):
                 "another library cannot allocate on a stream that is capturing: allocate before "
                 "the capture, or from a DeviceMemoryResource"
             )
-        nbytes = index(size)
+        nbytes = whole(size, "size")
         if nbytes < 0:
-            raise ValueError(f"size in bytes must not be negative, got {nbytes}")
+            raise ValueError(f"size in bytes must not be negative, got {number_text(nbytes)}")
         if nbytes == 0:  # allocators differ in what they make of it
             return DeviceMemoryResource(on.device).allocate(0, stream=on)
         ptr, owner = self._allocate(nbytes, on)

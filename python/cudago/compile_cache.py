@@ -14,7 +14,6 @@ variables, which are read when the first program is compiled, say what is kept:
 from __future__ import annotations
 
 import json
-import operator
 import os
 import threading
 import warnings
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Literal, SupportsIndex
 
 from . import _core
+from ._native import number_text, whole
 from .errors import CUDAWarning
 
 __all__ = ["Statistics", "clear", "configure", "directory", "statistics"]
@@ -105,11 +105,11 @@ def _apply(
 ) -> None:
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
-    most = _disk_bytes() if max_bytes is None else operator.index(max_bytes)
+    most = _disk_bytes() if max_bytes is None else whole(max_bytes, "max_bytes")
     if most < 0:
-        raise ValueError(f"max_bytes must be at least 0, got {most}")
+        raise ValueError(f"max_bytes must be at least 0, got {number_text(most)}")
     if most > 1 << 62:
-        raise OverflowError(f"max_bytes must be at most 2**62, got {most}")
+        raise OverflowError(f"max_bytes must be at most 2**62, got {number_text(most)}")
     chosen = _default_directory() if directory is None else os.fspath(directory)
     if not isinstance(chosen, str):
         raise TypeError(f"directory must be a str or a path, not {type(directory).__name__}")

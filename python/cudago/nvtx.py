@@ -12,6 +12,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+from ._native import number_text
+
 __all__ = ["is_available", "mark", "range"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -55,7 +57,7 @@ def _options(
     if isinstance(color, bool) or not isinstance(color, str | int | None):
         raise TypeError(f"color must be a name or 0xAARRGGBB, not {type(color).__name__}")
     if isinstance(color, int) and not 0 <= color <= 0xFFFFFFFF:
-        raise ValueError(f"color must be 0 to 0xFFFFFFFF, got {color:#x}")
+        raise ValueError(f"color must be 0 to 0xFFFFFFFF, got {number_text(color)}")
     if not isinstance(domain, str | None):
         raise TypeError(f"domain must be a str, not {type(domain).__name__}")
     return {"message": message, "color": color, "domain": domain}

@@ -4,6 +4,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
 import cudago as cu
@@ -72,6 +77,15 @@ def buffer(device, stream):
         (lambda s: cu.full(3, HUGE, stream=s), OverflowError, DIGITS),
         (lambda s: cu.full(3, HUGE, "i4", stream=s), OverflowError, DIGITS),
         (lambda s: cu.Device(HUGE), ValueError, f"ordinal must .* got {DIGITS}"),
+        (lambda s: cu.Stream(Told((HUGE, 1))), TypeError, f"version {DIGITS} of __cuda_stream__"),
+        (lambda s: cu.Stream(Told((0, HUGE))), OverflowError, f"be a CUstream, got {DIGITS}"),
+        (lambda s: cu.Stream(Told(HUGE)), TypeError, PAIR + DIGITS),
+        (lambda s: s.device.split_sms(None), TypeError, "count must be an int, not NoneType"),
+        (lambda s: s.device.split_sms(HUGE), ValueError, f"count must fit .* got {DIGITS}"),
+        (lambda s: cu.Graph().condition(default=HUGE), OverflowError, f"default .* got {DIGITS}"),
+        (lambda s: cu.Graph().to_svg(fold=-HUGE), ValueError, f"fold must .* got {DIGITS}"),
+        (lambda s: cu.arange(None, stream=s), TypeError, "start must be a number, not None"),
+        (lambda s: cu.sim.create_memory(HUGE), ValueError, f"size must .* got {DIGITS}"),
     ],
 )
 def test_it_is_named(call, error, match, stream):
@@ -209,3 +223,24 @@ def test_a_resource_of_another_device(script):
         CUDAGO_SIM="devices=2",
     )
     assert run.stdout == "memory_resource must be of device 1, not of device 0\n" * 2, run.stderr
+
+
+def test_bodies_of_a_switch_are_counted(device):
+    graph = cu.Graph(device)
+    for count, error, match in (
+        (HUGE, ValueError, f"count must be .*, got {DIGITS}"),
+        (0, ValueError, "count must be .*, got 0"),
+        ("2", TypeError, "count must be an int, not str"),
+    ):
+        with pytest.raises(error, match=match):
+            graph.switch(graph.condition(), count)
+
+
+def test_every_number_is_named(script, driver):
+    tests = Path(__file__).parents[1]
+    path = os.pathsep.join((str(Path(cu.__file__).parents[1]), str(tests)))
+    run = script.run([sys.executable, str(tests / "api/wrong_numbers.py")], PYTHONPATH=path)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["unnamed"] == []
+    assert found["calls"] > 1000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .. import _core
 from .. import _zconstants as _z
-from .._native import unnamed
+from .._native import number_text, unnamed, whole
 from .condition import expect_condition, setter
 from .place import Place
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ..typing import MemoryLike
     from .condition import Condition
     from .node import Node
+
+_MOST_BODIES = 1 << 16  # MaxBodies in graph/conditional.go
 
 
 @unnamed
@@ -191,7 +193,13 @@ class Branching(Place):
         >>> choose = graph.switch(graph.condition(default=2), 3)
         >>> nodes = [body.memset(x, i) for i, body in enumerate(choose.bodies)]
         """
-        return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_SWITCH, count, name)
+        bodies = whole(count, "count")
+        if not 1 <= bodies <= _MOST_BODIES:
+            raise ValueError(
+                f"count must be 1 to {_MOST_BODIES} for the bodies of a switch node, got "
+                f"{number_text(bodies)}"
+            )
+        return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_SWITCH, bodies, name)
 
     def _conditional(self, condition: Condition, kind: int, count: int, name: str | None) -> Node:
         number = expect_condition(condition)._number

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from .. import _core
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
+from .._native import number_text, whole
 
 if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
@@ -73,6 +74,10 @@ class Condition:
 
     def __init__(self, graph: Graph, default: int | None) -> None:
         self.graph: Graph = graph
+        if default is not None:
+            default = whole(default, "default")
+            if not 0 <= default < 1 << 32:
+                raise OverflowError(f"default must be 0 to 2**32-1, got {number_text(default)}")
         self.default: int | None = default
         self._number: int
         self.handle: int
@@ -154,7 +159,7 @@ def setter(condition: Condition, value: Any) -> tuple[LaunchConfig, Kernel, tupl
                 f"not {type(value).__name__}"
             ) from None
         if not 0 <= value < 1 << 32:
-            raise OverflowError(f"value must be 0 to 2**32-1, got {value}")
+            raise OverflowError(f"value must be 0 to 2**32-1, got {number_text(value)}")
     elif size in _LOADS:
         name = f"memory_{size}"
         address = _core._operand(value, value, False).address

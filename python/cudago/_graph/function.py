@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, overload
 from weakref import ref
 
 from .. import _core
+from .._native import number_text, whole
 from .._stream.stream import stream_of
 from .arguments import UNCHANGING, Recent, class_of, leaves_of, signature_of
 from .entry import Entry, executable_of
@@ -391,9 +392,9 @@ def graph(func: Any = None, /, *, max_graphs: int = 16) -> Any:
     >>> x.numpy(stream=stream), len(step.graphs)
     (array([44], dtype=int32), 1)
     """
-    size = operator.index(max_graphs)
+    size = whole(max_graphs, "max_graphs")
     if size < 1:
-        raise ValueError(f"max_graphs must be at least 1, got {size}")
+        raise ValueError(f"max_graphs must be at least 1, got {number_text(size)}")
     if func is None:
         return partial(GraphFunction[Any], max_graphs=size)
     return GraphFunction[Any](func, size)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core
@@ -293,10 +292,6 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         ----------
         ``cuGraphConditionalHandleCreate``
         """
-        if default is not None:
-            default = operator.index(default)
-            if not 0 <= default < 1 << 32:
-                raise OverflowError(f"default must be 0 to 2**32-1, got {default}")
         return Condition(self, default)
 
     @property

@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
 from .._card import card, picture
 from .._late import late
-from .._native import unnamed
+from .._native import number_text, unnamed, whole
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ def boxes(fold: int | None) -> int | None:
     """Check how many boxes a picture may have."""
     if fold is None:
         return None
-    fold = operator.index(fold)
+    fold = whole(fold, "fold")
     if fold < 1:
-        raise ValueError(f"fold must be 1 or more, or None, got {fold}")
+        raise ValueError(f"fold must be 1 or more, or None, got {number_text(fold)}")
     return fold
 
 

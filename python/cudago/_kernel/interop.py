@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .._native import number_text
+from .._native import number_text, value_text
 from .elements import element_of_typestr
 
 _TYPESTR = re.compile(r"[<>|=][A-Za-z](\d+)")
@@ -47,7 +47,7 @@ def _read_cuda_array_interface(interface: Any, what: str) -> tuple[int, int, int
 
 def _wrong(field: str, wanted: str, got: object, what: str) -> str:
     return (
-        f"{what}: {field} of __cuda_array_interface__ must be {wanted}, got {got!r} "
+        f"{what}: {field} of __cuda_array_interface__ must be {wanted}, got {value_text(got)} "
         f"({type(got).__name__})"
     )
 
@@ -97,7 +97,9 @@ def _data(pair: Any, what: str) -> tuple[int, Any]:
 
 def _size(shape: list[int], item: int, what: str) -> int:
     if item < 1 or any(n < 0 for n in shape):
-        raise ValueError(f"{what}: a shape of {shape} with {item} bytes per element has no size")
+        raise ValueError(
+            f"{what}: a shape of {number_text(shape)} with {item} bytes per element has no size"
+        )
     nbytes = 0 if 0 in shape else item * math.prod(shape)
     if nbytes >= _ADDRESSES:
         raise ValueError(too_large(shape, what))
@@ -128,6 +130,6 @@ def _stream(stream: Any, what: str) -> int | None:
     if not 0 < number < _ADDRESSES:  # 0 could be either default stream: the protocol forbids it
         raise ValueError(
             f"{what}: the stream of __cuda_array_interface__ must be None, 1, 2 or a handle, "
-            f"got {number}"
+            f"got {number_text(number)}"
         )
     return number

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
 from .._core import launch
+from .._native import number_text, whole
 from .._ordinal import device_or_first
 
 if TYPE_CHECKING:
@@ -182,9 +182,9 @@ class LaunchConfig(_core.LaunchConfig):
         >>> config.grid[0] * config.block[0] >= 1_000_000
         True
         """
-        count = operator.index(n)
+        count = whole(n, "n")
         if count < 0:
-            raise ValueError(f"n must be at least 0, got {count}")
+            raise ValueError(f"n must be at least 0, got {number_text(count)}")
         on = device_or_first(device)
         block = _best_block(kernel, shared_memory, on)
         grid = max(1, -(-count // block))
@@ -192,7 +192,7 @@ class LaunchConfig(_core.LaunchConfig):
         if grid > most:
             raise ValueError(
                 f"n must be at most {most * block} for this kernel: {most} blocks of {block} "
-                f"threads; got {count}"
+                f"threads; got {number_text(count)}"
             )
         return cls(grid, block, shared_memory=shared_memory)
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NoReturn, TypeGuard
 
+from .._native import value_text
+
 _MOST = (1 << 31) - 1  # of the compilers' numbers
 
 
@@ -54,7 +56,7 @@ def _is_integer(value: object) -> bool:
 
 
 def _refuse(error: type[Exception], name: str, expected: str, got: Any) -> NoReturn:
-    raise error(f"{name} must be {expected}, got {got!r:.80} ({type(got).__name__})")
+    raise error(f"{name} must be {expected}, got {value_text(got)} ({type(got).__name__})")
 
 
 def _bool(name: str, value: Any) -> bool:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 from .. import _core
+from .._native import value_text
 from .._numpy import np
 
 ADDRESS = 8  # bytes of an address
@@ -46,7 +47,7 @@ class Place(NamedTuple):
     def refuse(self, error: type[Exception], expected: str, got: Any, hint: str = "") -> NoReturn:
         """Raise an error that says what was expected, what came, and perhaps what to do."""
         raise error(
-            f"field {self.field!r} of {self.owner} must be {expected}, got {got!r:.80} "
+            f"field {self.field!r} of {self.owner} must be {expected}, got {value_text(got)} "
             f"({type(got).__name__}){hint}"
         )
 

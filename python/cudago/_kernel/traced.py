@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._native import or_closed
+from .._native import number_text, or_closed
 from .named import arranged
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ class TracedStream:
         whole = (shape,) if isinstance(shape, int) else tuple(shape)
         dims: list[int] = [n.__index__() for n in whole]
         if any(n < 0 for n in dims):
-            raise ValueError(f"{self.name}: a shape has no negative numbers, got {shape}")
+            raise ValueError(
+                f"{self.name}: a shape has no negative numbers, got {number_text(shape)}"
+            )
         return TracedArray(self, tuple(dims), jnp.dtype(dtype))
 
     def empty_like(self, x: TracedArray) -> TracedArray:

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._finalize import finalize
+from .._native import number_text, whole
 from .._stream.stream import Stream, stream_of
 from ..errors import ClosedError, OutOfMemoryError
 from .regions import ALIGNMENT, Holder, Regions, Work, stream_key
@@ -123,9 +123,9 @@ class ArenaMemoryResource(MemoryResource):
             raise TypeError(f"upstream must be a MemoryResource, not {type(upstream).__name__}")
         if device is not None and not isinstance(device, _core.Device):
             raise TypeError(f"device must be a Device, not {type(device).__name__}")
-        nbytes = index(size)
+        nbytes = whole(size, "size")
         if nbytes < 1:
-            raise ValueError(f"size must be at least 1 byte, got {nbytes}")
+            raise ValueError(f"size must be at least 1 byte, got {number_text(nbytes)}")
         on = device or upstream.device
         if on is None:
             raise TypeError(
@@ -193,9 +193,9 @@ class ArenaMemoryResource(MemoryResource):
             raise TypeError(
                 "allocate() needs stream=: device memory is allocated in a stream's order"
             )
-        nbytes, on = index(size), stream_of(stream)
+        nbytes, on = whole(size, "size"), stream_of(stream)
         if nbytes < 0:
-            raise ValueError(f"size in bytes must not be negative, got {nbytes}")
+            raise ValueError(f"size in bytes must not be negative, got {number_text(nbytes)}")
         block = self._open()
         if on.device != self._on:
             raise ValueError(f"the memory is on {self._on!r}, the stream on {on.device!r}")
@@ -267,9 +267,9 @@ def _no_memory(block: _Block, nbytes: int, capturing: bool) -> OutOfMemoryError:
     used, waiting, largest = block.regions.sums()
     kept = " that no work uses any more, as a capture needs it" if capturing else ""
     error = OutOfMemoryError(
-        f"the arena of {block.memory.size} bytes has no {nbytes} bytes in one piece{kept}: {used} "
-        f"are used, {waiting} wait for work of the streams that freed them, and the largest free "
-        f"piece has {largest}"
+        f"the arena of {block.memory.size} bytes has no {number_text(nbytes)} bytes in one "
+        f"piece{kept}: {used} are used, {waiting} wait for work of the streams that freed them, "
+        f"and the largest free piece has {largest}"
     )
     error.requested = nbytes
     return error

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from operator import index
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
 from .._late import late
-from .._native import final, into_native
+from .._native import final, into_native, whole
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ class Buffer(_core.Buffer):
         """
         if owner is None:
             raise TypeError("owner must be what keeps the memory allocated, not None")
-        return _core._buffer_adopt(index(ptr), index(size), stream, owner)
+        return _core._buffer_adopt(whole(ptr, "ptr"), whole(size, "size"), stream, owner)
 
     @property
     def ipc_descriptor(self) -> IPCBufferDescriptor:

@@ -13,6 +13,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Literal
 
+from .._native import number_text, real, whole
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 _MARK = 0x616D657367756463
 _KINDS = {"opaque": 1, "timeline": 9}  # CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_...
 _PAGE = 4096
+
+
+def _value(value: int, kind: str) -> int:
+    """Check what a semaphore is to have."""
+    number = whole(value, "value")
+    if not 0 <= number < (1 << 64 if kind == "timeline" else 2):
+        most = "2**64 - 1" if kind == "timeline" else 1
+        raise ValueError(f"value must be 0 to {most}, got {number_text(number)}")
+    return number
 
 
 class _Exported:
@@ -93,14 +103,11 @@ class ExportedSemaphore(_Exported):
     def __init__(self, kind: Literal["timeline", "opaque"], value: int) -> None:
         if kind not in _KINDS:
             raise ValueError(f'kind must be "timeline" or "opaque", got {kind!r}')
-        if not 0 <= value < (1 << 64 if kind == "timeline" else 2):
-            raise ValueError(
-                f"value must be 0 to {'2**64 - 1' if kind == 'timeline' else 1}, got {value}"
-            )
+        first = _value(value, kind)
         super().__init__(_PAGE)
         self.kind = kind
         self._numbers = memoryview(self._map).cast("Q")
-        self._numbers[1], self._numbers[2] = _KINDS[kind], value
+        self._numbers[1], self._numbers[2] = _KINDS[kind], first
         self._numbers[0] = _MARK
 
     @property
@@ -116,7 +123,7 @@ class ExportedSemaphore(_Exported):
         value : int
             What a timeline is set to.
         """
-        self._numbers[2] = value if self.kind == "timeline" else 1
+        self._numbers[2] = _value(value, self.kind) if self.kind == "timeline" else 1
 
     def wait(self, value: int = 1, *, timeout_s: float = 10.0) -> None:
         """Wait in this thread, as the other API would; undo the signal of an opaque semaphore.
@@ -133,8 +140,9 @@ class ExportedSemaphore(_Exported):
         TimeoutError
             If it was not signaled in that time.
         """
-        end = time.monotonic() + timeout_s
-        while self.value < (value if self.kind == "timeline" else 1):
+        end = time.monotonic() + real(timeout_s, "timeout_s")
+        least = _value(value, self.kind) if self.kind == "timeline" else 1
+        while self.value < least:
             if time.monotonic() > end:
                 raise TimeoutError(f"{self!r} was not signaled in {timeout_s} s")
             time.sleep(1e-4)
@@ -160,10 +168,10 @@ class ExportedMemory(_Exported):
     """Size in bytes."""
 
     def __init__(self, size: int) -> None:
-        if size < 1:
-            raise ValueError(f"size must be at least 1 byte, got {size}")
-        super().__init__(size)
-        self.size = size
+        self.size = whole(size, "size")
+        if not 1 <= self.size < 1 << 63:
+            raise ValueError(f"size must be 1 to 2**63-1 bytes, got {number_text(size)}")
+        super().__init__(self.size)
 
     @property
     def view(self) -> memoryview:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
-from .._native import final
+from .._native import final, whole
 from .._ordinal import device_at
 from .._stream.semaphore import descriptor_of
 
@@ -120,7 +120,8 @@ class ExternalMemory(_core.ExternalMemory):
         >>> memory.map(4096, stream=stream).size
         4096
         """
-        return self._map(offset, max(self.size - offset, 0) if size is None else size, stream)
+        begin = whole(offset, "offset")
+        return self._map(begin, max(self.size - begin, 0) if size is None else size, stream)
 
     def __repr__(self) -> str:
         if self.is_closed:

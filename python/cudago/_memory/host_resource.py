@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
 from .._late import late
+from .._native import number_text, whole
 from .._ordinal import device_at
 from .resource import _Pooled, _sizes
 from .shareable import Shareable
@@ -91,11 +91,11 @@ class PinnedMemoryResource(Shareable, _Pooled):
             alone._has_no_pool()
             alone._on = None
             return alone
-        if numa is not None and not 0 <= index(numa) < 1 << 31:
-            raise ValueError(f"numa must be the number of a node, got {numa}")
+        node = -1 if numa is None else whole(numa, "numa")
+        if numa is not None and not 0 <= node < 1 << 31:
+            raise ValueError(f"numa must be the number of a node, got {number_text(node)}")
         sizes = _sizes(pool)
         on = device_at() if device is None else device
-        node = -1 if numa is None else index(numa)
         made = _core._resource_host_pool(cls, on, *sizes, False, node, pool.ipc_enabled)
         made._on = on
         made._has(pool)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 from weakref import WeakValueDictionary
 
 from .. import _core
+from .._native import number_text
 from .._stream.ipc import device_of, sends
 from ..errors import ClosedError
 from .buffer import Buffer
@@ -75,7 +76,7 @@ class IPCAllocationHandle:
                 raise TypeError(f"{name} must be a file descriptor, not {type(value).__name__}")
         for name, fd in ("pool", pool), ("leases", leases):
             if not _is_open(fd) and not (name == "leases" and fd == -1):
-                raise ValueError(f"{name} must be an open file descriptor, got {fd}")
+                raise ValueError(f"{name} must be an open file descriptor, got {number_text(fd)}")
         if not isinstance(id, bytes) or len(id) != len(_UNKNOWN):
             raise ValueError(f"id must be {len(_UNKNOWN)} bytes")
         self._pool, self._leases, self._id = pool, leases, id
@@ -233,7 +234,9 @@ def import_buffer(
         if not isinstance(value, SupportsIndex):
             raise TypeError(f"{name} of the descriptor must be an int, not {type(value).__name__}")
         if not 0 <= operator.index(value) < 1 << 63:
-            raise ValueError(f"descriptor has {name} {value}, which must be 0 to 2**63-1")
+            raise ValueError(
+                f"descriptor has {name} {number_text(value)}, which must be 0 to 2**63-1"
+            )
     if not 0 <= d.offset <= d.offset + d.size <= d.allocation_size:
         raise ValueError(
             f"descriptor has bytes {d.offset} to {d.offset + d.size} of {d.allocation_size}"

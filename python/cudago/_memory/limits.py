@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from .. import _zconstants as _z
 from .._cold import read
 from .._gopy import api
+from .._native import number_text
 from ..errors import CUDAError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class DeviceLimits:
             raise TypeError(f"{name} must be an int, not {type(value).__name__}")
         number = operator.index(value)
         if not 0 <= number <= _MOST:
-            raise ValueError(f"{name} must be 0 to {_MOST}, got {number}")
+            raise ValueError(f"{name} must be 0 to {_MOST}, got {number_text(number)}")
         _asked(lambda: read(api.set_device_limit, self._ordinal, limit, number), name)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._late import late
-from .._native import number_text, unnamed
+from .._native import number_text, unnamed, whole
 from .._ordinal import device_at
 from .shareable import Shareable
 
@@ -449,14 +449,15 @@ class VirtualMemoryResource(MemoryResource):
         ipc_enabled: bool = False,
     ) -> VirtualMemoryResource:
         """Create the resource."""
-        if reserve is not None and not 0 <= reserve < 1 << 63:
-            raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
+        size = 0 if reserve is None else whole(reserve, "reserve")
+        if not 0 <= size < 1 << 63:
+            raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {number_text(size)}")
         mask = mask_of(peers, device, "peers")
-        made = _core._resource_virtual(cls, device, reserve or 0, mask, ipc_enabled)
+        made = _core._resource_virtual(cls, device, size, mask, ipc_enabled)
         made._is_shared = bool(ipc_enabled)
         if made._is_shared:
-            from .ipc import send_memory
-
+            with late:
+                from .ipc import send_memory
             send_memory()
         return made
 

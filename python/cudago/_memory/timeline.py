@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .. import _core
 from .._card import card
+from .._native import number_text
 from .summary import memory_uses, size_text
 
 _MOST = 2048  # samples that are kept; of more, every second goes
@@ -78,7 +79,9 @@ class MemoryTimeline(_core.Block):
 
     def __init__(self, *, interval_ms: float | None = 10.0) -> None:
         if interval_ms is not None and not 0 < interval_ms < float("inf"):
-            raise ValueError(f"interval_ms must be more than 0, or None, got {interval_ms}")
+            raise ValueError(
+                f"interval_ms must be more than 0, or None, got {number_text(interval_ms)}"
+            )
         self._step_s = None if interval_ms is None else interval_ms / 1000
         self._lock = threading.Lock()
         self._open = threading.Lock()  # held until the block is left

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import json
-import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
 from .._cold import read
 from .._gopy import api
-from .._native import final
+from .._native import final, number_text, whole
 from .._ordinal import device_at
 from .stream import _made
 
@@ -124,7 +123,7 @@ class GreenContext(_core.GreenContext):
         ----------
         ``cuGreenCtxStreamCreate``
         """
-        stream = self._stream(priority)
+        stream = self._stream(whole(priority, "priority"))
         _made[stream._id] = stream
         if name:
             stream._name = str(name)
@@ -140,12 +139,12 @@ def split_sms(
     ordinal: int, count: SupportsIndex, groups: SupportsIndex | None, coscheduled: bool
 ) -> tuple[SMPartition, ...]:
     """Return parts of a device, and last what is left."""
-    size, most = operator.index(count), 0 if groups is None else operator.index(groups)
+    size, most = whole(count, "count"), 0 if groups is None else whole(groups, "groups")
     if groups is not None and most < 1:
-        raise ValueError(f"groups must be at least 1, got {most}")
+        raise ValueError(f"groups must be at least 1, got {number_text(most)}")
     for name, value in (("count", size), ("groups", most)):
         if not -(1 << 31) <= value < 1 << 31:
-            raise ValueError(f"{name} must fit 32 bits, got {value}")
+            raise ValueError(f"{name} must fit 32 bits, got {number_text(value)}")
     found = json.loads(read(api.device_split, ordinal, size, most, not coscheduled))
     parts = tuple(SMPartition(ordinal, bytes.fromhex(p["Resource"]), p["SMCount"]) for p in found)
     for part in parts:

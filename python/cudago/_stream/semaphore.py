@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core
-from .._native import final
+from .._native import final, number_text
 from .._ordinal import device_at
 from ..errors import UnsupportedError
 
@@ -37,7 +37,7 @@ def descriptor_of(fd: FileDescriptorLike) -> int:
     if not isinstance(number, int) or isinstance(number, bool):
         raise TypeError(f"fd must be a file descriptor, not {type(fd).__name__}")
     if not 0 <= number < 1 << 31:
-        raise ValueError(f"fd must be an open file descriptor, got {number}")
+        raise ValueError(f"fd must be an open file descriptor, got {number_text(number)}")
     return number
 
 

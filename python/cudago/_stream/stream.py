@@ -16,7 +16,7 @@ from .. import _core
 from .. import _zconstants as _z
 from .._card import card
 from .._late import late
-from .._native import final, number_text
+from .._native import final, number_text, value_text
 from .._ordinal import device_at
 from ..errors import CUDAError
 from .callee import expect_callback
@@ -402,10 +402,12 @@ def _handle_in(obj: object, protocol: Any) -> int:
     except (TypeError, ValueError):
         raise TypeError(
             f"__cuda_stream__ of {type(obj)} must be a method that returns two ints, the version 0 "
-            f"and a handle, not {told!r:.80}"
+            f"and a handle, not {value_text(told)}"
         ) from None
     if version != 0:
-        raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
+        raise TypeError(
+            f"version {number_text(version)} of __cuda_stream__ is not supported, only 0"
+        )
     if not 0 <= handle < 1 << 64:
         raise OverflowError(
             f"the handle that __cuda_stream__ of {type(obj)} returns must be a CUstream, got "

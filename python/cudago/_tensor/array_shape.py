@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .. import _zconstants as c
+from .._native import number_text
 from .creation import _shape
 
 if TYPE_CHECKING:
@@ -85,15 +86,17 @@ def _extent(facts: Facts, channels: int | None) -> tuple[int, int, int]:
     shape = facts.shape
     if channels is not None and (channels not in (2, 4) or shape[-1:] != (channels,)):
         raise ValueError(
-            f"channels must be 2 or 4 and the size of the last dimension, got {channels} and shape "
-            f"{shape}"
+            f"channels must be 2 or 4 and the size of the last dimension, got "
+            f"{number_text(channels)} and shape {number_text(shape)}"
         )
     if facts.cubemap:
         return _faces(facts)
     coordinates, most = rank(facts), 2 if facts.layered else 3
     if not 1 <= coordinates <= most:
         what = "layers and channels" if facts.layered else "its channels"
-        raise ValueError(f"an array has 1 to {most} dimensions besides {what}, got shape {shape}")
+        raise ValueError(
+            f"an array has 1 to {most} dimensions besides {what}, got shape {number_text(shape)}"
+        )
     _check_sizes(shape)
     if channels is not None:
         shape = shape[:-1]
@@ -107,7 +110,7 @@ def _extent(facts: Facts, channels: int | None) -> tuple[int, int, int]:
 
 def _check_sizes(shape: tuple[int, ...]) -> None:
     if min(shape) < 1:
-        raise ValueError(f"an array has at least one element, got shape {shape}")
+        raise ValueError(f"an array has at least one element, got shape {number_text(shape)}")
 
 
 def _faces(facts: Facts) -> tuple[int, int, int]:
@@ -120,7 +123,7 @@ def _faces(facts: Facts) -> tuple[int, int, int]:
     ):
         raise ValueError(
             "a cubemap has 6 faces, which are square: its shape is (6, n, n), with layers before "
-            f"that and channels behind; got {facts.shape}"
+            f"that and channels behind; got {number_text(facts.shape)}"
         )
     _check_sizes(facts.shape)
     size = facts.shape[last - 1]
@@ -138,7 +141,8 @@ def _limit_faces(facts: Facts, extent: tuple[int, int, int], device: Device) -> 
 def _at_most(what: str, n: int, most: int) -> None:
     if n > most:
         raise ValueError(
-            f"an array with these dimensions has at most {most} {what} on this device, got {n}"
+            f"an array with these dimensions has at most {most} {what} on this device, got "
+            f"{number_text(n)}"
         )
 
 

@@ -118,6 +118,10 @@ def arange(
     >>> cudago.arange(1, 8, 3, stream=stream).numpy(stream=stream).tolist()
     [1, 4, 7]
     """
+    given: dict[str, Any] = {"start": start, "step": step}
+    for name, value in given.items():
+        if value is None:
+            raise TypeError(f"{name} must be a number, not None")
     first, end = (0, start) if stop is None else (start, stop)
     kind = None if dtype is None else numpy_dtype(_core._dtype(dtype)[0])
     # NumPy counts in the element type: a conversion afterwards would wrap, and round twice.
@@ -133,6 +137,7 @@ def _check_ends(numbers: Any, first: Any, step: Any) -> None:
     if more < 0 or kind.kind not in "iufV":
         return
     begin, by = _exact(first), _exact(step)
+    bad: list[int | float]
     if kind.kind in "iu":  # as NumPy counts: by the difference of the first two
         limits = np.iinfo(kind)
         begin, by = int(begin), int(begin + by) - int(begin) if more else 0

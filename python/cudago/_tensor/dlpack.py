@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from .. import _core
 from .._core import _dlpack_stats, from_dlpack, to_torch
 from .._memory.device import Device
+from .._native import value_text
 from .creation import empty
 from .operand import device_copy
 
@@ -133,7 +134,7 @@ def _read_device(device: Any) -> Device | None:
         return Device(number)
     raise ValueError(
         'device must be a Device, "cpu", "cuda", "cuda:1", or DLPack\'s type and number, '
-        f"got {device!r}"
+        f"got {value_text(cast('object', device))}"
     )
 
 

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast
 
 from .. import _core
+from .._native import number_text, whole
 from .._ordinal import device_at
 from .._stream.stream import stream_of
 from .array import OpaqueArray
@@ -98,10 +98,11 @@ class MipmappedArray(_core.MipmappedArray):
         """Check the values and create the array."""
         facts, extent, size = described(shape, dtype, channels, (layered, cubemap, surfaces))
         most = most_levels(facts)
-        levels = most if level_count is None else index(level_count)
+        levels = most if level_count is None else whole(level_count, "level_count")
         if not 1 <= levels <= most:
             raise ValueError(
-                f"level_count must be 1 to {most} for an array of {facts.shape}, got {levels}"
+                f"level_count must be 1 to {most} for an array of {facts.shape}, got "
+                f"{number_text(levels)}"
             )
         on = stream_of(stream)
         limit(facts, extent, on.device, levels=True)
@@ -135,9 +136,9 @@ class MipmappedArray(_core.MipmappedArray):
         ----------
         ``cuMipmappedArrayGetLevel``
         """
-        number, levels = index(level), self.level_count
+        number, levels = whole(level, "level"), self.level_count
         if not 0 <= number < levels:
-            raise IndexError(f"level must be 0 to {levels - 1}, got {number}")
+            raise IndexError(f"level must be 0 to {levels - 1}, got {number_text(number)}")
         facts = of_level(self._all, number)
         nbytes = self._facts[-1] * count(facts.shape)
         made = _core._array_level(OpaqueArray, self, number, nbytes, tuple(facts))

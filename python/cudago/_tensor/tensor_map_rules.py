@@ -8,6 +8,7 @@ import operator
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from .. import _zconstants as c
+from .._native import number_text, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,11 +114,14 @@ def corner(parameter: str, value: Dims, rank: int) -> tuple[int, ...]:
     try:
         corner = tuple(operator.index(n) for n in given)
     except TypeError:
-        raise TypeError(f"{parameter} must be an int or a tuple of ints, got {value!r}") from None
+        raise TypeError(
+            f"{parameter} must be an int or a tuple of ints, got {value_text(value)}"
+        ) from None
     most = (1 << 15, 1 << 7, 1 << 4)[rank - 1]
     if len(corner) != rank or any(not -most <= n < most for n in corner):
         raise ValueError(
-            f"{parameter} must have {rank} numbers of {-most} to {most - 1}, got {corner}"
+            f"{parameter} must have {rank} numbers of {-most} to {most - 1}, got "
+            f"{number_text(corner)}"
         )
     return corner
 
@@ -162,7 +166,9 @@ def sizes_of(parameter: str, value: Dims, rank: int, most: int) -> tuple[int, ..
     try:
         sizes = tuple(operator.index(n) for n in given)
     except TypeError:
-        raise TypeError(f"{parameter} must be an int or a tuple of ints, got {value!r}") from None
+        raise TypeError(
+            f"{parameter} must be an int or a tuple of ints, got {value_text(value)}"
+        ) from None
     if len(sizes) != rank:
         raise ValueError(
             f"{parameter} must have a number for each of the tensor's {rank} dimensions, "
@@ -170,7 +176,9 @@ def sizes_of(parameter: str, value: Dims, rank: int, most: int) -> tuple[int, ..
         )
     for n in sizes:
         if not 1 <= n <= most:
-            raise ValueError(f"{parameter} must be 1 to {most} in each dimension, got {sizes}")
+            raise ValueError(
+                f"{parameter} must be 1 to {most} in each dimension, got {number_text(sizes)}"
+            )
     return sizes
 
 

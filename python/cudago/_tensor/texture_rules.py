@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
 from .. import _zconstants as c
+from .._native import number_text, real
 from .array_shape import FORMATS
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def channel_count(tensor: Tensor | OpaqueArray | MipmappedArray, channels: int |
     if not isinstance(tensor, _core.Tensor):
         if channels not in (None, tensor.channels):
             raise ValueError(
-                f"channels must be those of the array, {tensor.channels}; got {channels}"
+                f"channels must be those of the array, {tensor.channels}; got "
+                f"{number_text(channels)}"
             )
         return tensor.channels
     if tensor.dtype_name not in FORMATS:
@@ -67,8 +69,8 @@ def channel_count(tensor: Tensor | OpaqueArray | MipmappedArray, channels: int |
     rank = len(tensor.shape) - (channels is not None)
     if channels is not None and (channels not in (2, 4) or tensor.shape[-1:] != (channels,)):
         raise ValueError(
-            f"channels must be 2 or 4 and the size of the last dimension, got {channels} and a "
-            f"tensor of {tensor.shape}"
+            f"channels must be 2 or 4 and the size of the last dimension, got "
+            f"{number_text(channels)} and a tensor of {tensor.shape}"
         )
     if rank not in (1, 2):
         raise ValueError(
@@ -98,7 +100,7 @@ def kinds(facts: Facts, dimensions: int) -> tuple[int, ...]:
 
 
 def color(border: Sequence[float] | None) -> tuple[float, float, float, float]:
-    values = [float(v) for v in border or ()]
+    values = [real(v, "border") for v in border or ()]
     if len(values) > 4:
         raise ValueError(f"border must have at most 4 numbers, got {len(values)}")
     values += [0.0] * (4 - len(values))
@@ -138,7 +140,11 @@ def levels_of(level_count: int, mode: str, bias: float, low: float, high: float 
         raise ValueError(f"mipmap_filter_mode must be 'point' or 'linear', got {mode!r}")
     last = float(max(level_count - 1, 0))
     levels = Levels(
-        level_count, mode, float(bias), float(low), last if high is None else float(high)
+        level_count,
+        mode,
+        real(bias, "mipmap_level_bias"),
+        real(low, "min_mipmap_level_clamp"),
+        last if high is None else real(high, "max_mipmap_level_clamp"),
     )
     if not level_count and (mode != "point" or levels.bias or levels.low or levels.high):
         raise ValueError("only a texture of a MipmappedArray has levels to choose from")
