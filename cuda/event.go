@@ -176,6 +176,18 @@ func (e *Event) Synchronize() error {
 	return e.ctx.waited("cuEventSynchronize", r)
 }
 
+// ObserveAside tells the driver that the host knows what QueryAside reported, so
+// that [DeviceMemoryResource.Trim] gives back what was freed before e. Queries do
+// not do that (H200, driver 580.159: cuMemPoolTrimTo kept all until
+// cuEventSynchronize). A driver with checks, for which this would be a wait of the
+// program, needs none.
+func (e *Event) ObserveAside() error {
+	if e.ctx.drv.checks != nil {
+		return nil
+	}
+	return e.Synchronize()
+}
+
 // ElapsedMS returns the time from start to e in milliseconds, with a resolution
 // of about half a microsecond. Both must have been created with Timing and have
 // completed. It calls cuEventElapsedTime.

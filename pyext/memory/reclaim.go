@@ -42,7 +42,7 @@ func cudagoFreesBegin(streams *C.uint64_t, n C.int) C.uint64_t {
 	w := &freesWait{over: make(chan struct{})}
 	go func() {
 		defer close(w.over)
-		_ = border.Contained(func() error { w.await(in); return nil })
+		_ = border.Contained(border.Relaxed(func() error { w.await(in); return nil }))
 	}()
 	return C.uint64_t(freesWaits.Put(w))
 }
@@ -64,7 +64,11 @@ func (w *freesWait) await(in []*cuda.Stream) {
 	for _, e := range events {
 		for nap := 20 * time.Microsecond; !w.stop.Load(); nap = min(2*nap, time.Millisecond) {
 			// Aside: a program that races must not be saved by a lack of memory.
-			if done, err := e.QueryAside(); done || err != nil {
+			done, err := e.QueryAside()
+			if done {
+				_ = e.ObserveAside() // a fault of the device is told by the allocation
+			}
+			if done || err != nil {
 				break
 			}
 			time.Sleep(nap)
