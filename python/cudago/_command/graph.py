@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._graph_file.archive import Archive
-from .._graph_file.saved import Number, Operand, Slotted, inner_path
+from .._graph_file.saved import Number, Operand, Slotted, Struct, inner_path
 from .._graph_file.saved_text import read
 from ..errors import GraphFileError
 
@@ -142,6 +142,9 @@ def _value(saved: Saved, value: Value) -> str:
         else:
             where = f"what {saved.nodes[value.alloc].name} allocates"
         return f"{text} in {where}" + (f" from {value.offset}" if value.offset else "")
+    if isinstance(value, Struct):
+        inside = ", ".join(f"{_value(saved, to)} at byte {at}" for at, to in value.pointers)
+        return f"struct of {len(value.data)} bytes with {inside}"
     return _number(value)
 
 

@@ -38,7 +38,7 @@ def refuse_arithmetic(tensor: type[Any]) -> None:
         setattr(tensor, f"__{name}__", _of_one(sign))
     for name in _CONVERSIONS:
         setattr(tensor, f"__{name}__", _conversion(name))
-    tensor.__setitem__ = _set_item  # type: ignore[attr-defined]
+    tensor.__setitem__ = _set_item
 
 
 def _of_two(tensor: type[Any], sign: str) -> Callable[..., Any]:
