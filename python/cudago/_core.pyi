@@ -1335,6 +1335,7 @@ class Graph:
         kernel: _kernel.Kernel,
         *args: KernelArgument | _slot.Slot,
         name: str | None = None,
+        **kwargs: KernelArgument | _slot.Slot,
     ) -> _graph_node.Node:
         """Add a kernel launch.
 
@@ -1349,6 +1350,9 @@ class Graph:
             As for `cudago.launch`. The graph keeps every argument that has memory.
         name : str, optional
             Unique in the graph.
+        **kwargs
+            Arguments by the names of their parameters, as for `cudago.launch`. Parameters that are
+            called ``config``, ``kernel`` or ``name`` are given by position.
 
         Returns
         -------
@@ -1522,6 +1526,7 @@ class Node:
         kernel: _kernel.Kernel,
         *args: KernelArgument | _slot.Slot,
         name: str | None = None,
+        **kwargs: KernelArgument | _slot.Slot,
     ) -> _graph_node.Node: ...
     def _memcpy(self, dst: Any, src: Any, name: str | None, /) -> _graph_node.Node | None: ...
     @property
@@ -1747,7 +1752,7 @@ class GraphExec:
         ``cuGraphLaunch``
         """
 
-    def launch(self, stream: StreamLike, /) -> None:
+    def launch(self, stream: StreamLike) -> None:
         """Launch the graph.
 
         Parameters
@@ -1785,7 +1790,7 @@ class GraphExec:
         [('child graph', 'fill')]
         """
 
-    def upload(self, stream: StreamLike, /) -> None:
+    def upload(self, stream: StreamLike) -> None:
         """Upload the executable to its device, so that its first launch is as fast as the others.
 
         Parameters
