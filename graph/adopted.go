@@ -3,7 +3,10 @@
 
 package graph
 
-import "github.com/cudago/cudago/cuda"
+import (
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/ordered"
+)
 
 // An Added node is one that the caller has added to the driver's graph itself,
 // without a name; a kernel node without attributes.
@@ -34,10 +37,9 @@ func (g *Graph) Adopt(nodes []*Node, list []Added) []*Node {
 		n.g, n.handle, n.kind, n.params, n.bundle = g, a.Handle, a.Kind, a.Params, b.take(a.Operands)
 		n.SetSite(a.Site)
 		n.name, _ = g.nameFor(a.Kind, "")
-		n.deps = deps[i:i:i]
 		if a.After >= 0 {
 			deps[i] = nodes[a.After]
-			n.deps = deps[i : i+1 : i+1]
+			n.deps = ordered.Of(deps[i : i+1 : i+1])
 		}
 		g.commit(n)
 		n.link()

@@ -5,6 +5,7 @@ package graph
 
 import (
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/ordered"
 )
 
 // NodeOptions are the options that every kind of node has.
@@ -206,7 +207,7 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: deps, params: params, bundle: b}
+	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: ordered.Of(deps), params: params, bundle: b}
 	n.SetSite(o.Site)
 	g.commit(n)
 	n.link()
@@ -236,6 +237,9 @@ func (g *Graph) appendNode(n *Node) {
 		g.all()
 	}
 	g.nodes = append(g.nodes, n)
+	if g.order != nil {
+		g.order.append(n)
+	}
 }
 
 // link adds n to the dependents of its dependencies. Nodes are linked in their
@@ -243,8 +247,8 @@ func (g *Graph) appendNode(n *Node) {
 //
 // Preconditions: the lock of n's graph is held; n has its dependencies.
 func (n *Node) link() {
-	for _, d := range n.deps {
-		d.next = append(d.next, n)
+	for _, d := range n.deps.All() {
+		d.next.Add(n)
 		if d.index > n.index {
 			n.g.backward++
 		}

@@ -130,10 +130,6 @@ func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, err
 // linkCopies gives copies of g's nodes the dependencies of the originals.
 func (g *Graph) linkCopies(copies map[*Node]*Node) {
 	for _, n := range g.all() {
-		for _, d := range n.deps {
-			copies[n].deps = append(copies[n].deps, copies[d])
-		}
-		copies[n].data = n.data
-		copies[n].link()
+		copies[n].copyEdges(n.edges(), copies)
 	}
 }

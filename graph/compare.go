@@ -49,7 +49,7 @@ func (p *pairing) compareNode(was *ExecNode, is flatNode) error {
 	if len(was.of.bodies) != len(is.bodies) {
 		return differs(is.path, fmt.Sprintf("has %d bodies, and had %d", len(is.bodies), len(was.of.bodies)))
 	}
-	if err := p.compareEdges(is.path, was, edges{was.deps, was.data}, edges{is.deps, is.data}); err != nil {
+	if err := p.compareEdges(is.path, was, was.edges, is.edges()); err != nil {
 		return err
 	}
 	if is.child != nil {
@@ -78,7 +78,7 @@ func compareChild(path string, was, is *Graph) error {
 		if n.kind != old[i].kind {
 			return differs(inner, fmt.Sprintf("is of kind %v, where the executable has %v", n.kind, old[i]))
 		}
-		if err := p.compareEdges(inner, old[i], edges{old[i].deps, old[i].data}, edges{n.deps, n.data}); err != nil {
+		if err := p.compareEdges(inner, old[i], old[i].edges(), n.edges()); err != nil {
 			return err
 		}
 		if n.child != nil {
@@ -99,17 +99,11 @@ type pairing struct {
 	pair func(place int) (kind cuda.NodeType, name, path string)
 }
 
-// edges are those to one node.
-type edges struct {
-	deps []*Node
-	data []cuda.EdgeData
-}
-
 // compareEdges compares those of two nodes. Their order counts for the driver.
 func (p *pairing) compareEdges(path string, node fmt.Stringer, was, is edges) error {
 	before, after := places(was.deps, p.was), places(is.deps, p.is)
 	first := 0
-	for first < min(len(before), len(after)) && before[first] == after[first] && dataAt(was.data, first) == dataAt(is.data, first) {
+	for first < min(len(before), len(after)) && before[first] == after[first] && was.dataAt(first) == is.dataAt(first) {
 		first++
 	}
 	if first == len(before) && first == len(after) {
@@ -167,7 +161,7 @@ func places(nodes []*Node, in map[*Node]int) []int {
 func (e edges) text(first int) string {
 	name := func(i int) string {
 		text := strconv.Quote(e.deps[i].name)
-		if d := dataAt(e.data, i); d != (cuda.EdgeData{}) {
+		if d := e.dataAt(i); d != (cuda.EdgeData{}) {
 			text += fmt.Sprintf(" (%v)", d)
 		}
 		return text

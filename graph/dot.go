@@ -65,9 +65,10 @@ func (w dotWriter) write(g *Graph, id, indent string) {
 		})
 	}
 	for _, n := range g.all() {
-		for i, d := range n.deps {
+		of := n.edges()
+		for i, d := range of.deps {
 			how := ""
-			if data := dataAt(n.data, i); data != (cuda.EdgeData{}) {
+			if data := of.dataAt(i); data != (cuda.EdgeData{}) {
 				how = fmt.Sprintf(" [style=dotted, label=%s]", dotQuote(data.String()))
 			}
 			fmt.Fprintf(b, "%s%s -> %s%s;\n", indent, ids[d], ids[n], how)

@@ -7,7 +7,31 @@ import (
 	"slices"
 
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/ordered"
 )
+
+// edges are those to one node, in the order in which they were made.
+type edges struct {
+	deps []*Node
+	data []cuda.EdgeData // nil if all wait for completion
+}
+
+// edges returns those to n. Later changes do not affect them.
+//
+// Preconditions: the lock of n's graph is held.
+func (n *Node) edges() edges {
+	e := edges{deps: n.deps.All()}
+	if len(n.early) > 0 {
+		e.data = make([]cuda.EdgeData, len(e.deps))
+		for i, d := range e.deps {
+			e.data[i] = n.early[d]
+		}
+	}
+	return e
+}
+
+// dataAt returns the data of the i-th edge.
+func (e edges) dataAt(i int) cuda.EdgeData { return dataAt(e.data, i) }
 
 // dataAt returns the data of the i-th of a node's edges, all of which wait for
 // completion if data is nil.
@@ -18,41 +42,52 @@ func dataAt(data []cuda.EdgeData, i int) cuda.EdgeData {
 	return data[i]
 }
 
-// sameData compares the data of equally many edges.
-func sameData(a, b []cuda.EdgeData, n int) bool {
-	for i := range n {
-		if dataAt(a, i) != dataAt(b, i) {
+func (e edges) equal(other edges) bool {
+	if !slices.Equal(e.deps, other.deps) {
+		return false
+	}
+	for i := range e.deps {
+		if e.dataAt(i) != other.dataAt(i) {
 			return false
 		}
 	}
 	return true
 }
 
-// addDep adds a dependency. What n had is not changed: others may hold it.
+// addDep adds a dependency.
 //
-// Preconditions: the lock of n's graph is held.
+// Preconditions: the lock of n's graph is held, as for those below.
 func (n *Node) addDep(d *Node, data cuda.EdgeData) {
-	if n.data != nil || data != (cuda.EdgeData{}) {
-		all := make([]cuda.EdgeData, len(n.deps)+1)
-		copy(all, n.data)
-		all[len(n.deps)] = data
-		n.data = all
+	n.deps.Add(d)
+	if data == (cuda.EdgeData{}) {
+		return
 	}
-	n.deps = append(slices.Clone(n.deps), d)
+	if n.early == nil {
+		n.early = make(map[*Node]cuda.EdgeData)
+	}
+	n.early[d] = data
 }
 
 // dropDep removes a dependency.
-//
-// Preconditions: the lock of n's graph is held.
 func (n *Node) dropDep(d *Node) {
-	at := slices.Index(n.deps, d)
-	if at < 0 {
-		return
+	n.deps.Remove(d)
+	delete(n.early, d)
+}
+
+// setEdges gives n other data and another order of its dependencies.
+func (n *Node) setEdges(e edges) {
+	n.deps, n.early = ordered.Set[*Node]{}, nil
+	for i, d := range e.deps {
+		n.addDep(d, e.dataAt(i))
 	}
-	n.deps = slices.Delete(slices.Clone(n.deps), at, at+1)
-	if n.data != nil {
-		n.data = slices.Delete(slices.Clone(n.data), at, at+1)
+}
+
+// copyEdges gives the copy of a node the edges that its original has, and links it.
+func (n *Node) copyEdges(of edges, copies map[*Node]*Node) {
+	for i, d := range of.deps {
+		n.addDep(copies[d], of.dataAt(i))
 	}
+	n.link()
 }
 
 // mayHave returns why the edge between two nodes cannot have the data, or nil.
@@ -101,9 +136,9 @@ func earlyData(nodes []*Node, deps []cuda.NodeHandle) (data []cuda.EdgeData) {
 
 // inMadeOrder returns the dependencies of a new node in the order in which the
 // driver got them, which updates of executables go by: see split.
-func inMadeOrder(deps []*Node, data []cuda.EdgeData) ([]*Node, []cuda.EdgeData) {
+func inMadeOrder(deps []*Node, data []cuda.EdgeData) edges {
 	if data == nil {
-		return deps, nil
+		return edges{deps: deps}
 	}
 	made, of := make([]*Node, 0, len(deps)), make([]cuda.EdgeData, 0, len(deps))
 	for _, early := range []bool{false, true} {
@@ -113,7 +148,7 @@ func inMadeOrder(deps []*Node, data []cuda.EdgeData) ([]*Node, []cuda.EdgeData) 
 			}
 		}
 	}
-	return made, of
+	return edges{made, of}
 }
 
 // split divides dependencies by whether their edges have data, of which there is

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/ordered"
 )
 
 // Remove removes n and its edges. What is inside n ends with it. Its operands
@@ -44,15 +45,18 @@ func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
 	n.removed, g.h.edited = true, true
 	g.gone++
 	delete(g.byName, n.name)
-	for _, d := range n.deps {
+	for _, d := range n.deps.All() {
 		g.uncount(d, n)
-		d.next = without(d.next, n)
+		d.next.Remove(n)
 	}
-	for _, m := range n.next {
+	for _, m := range n.next.All() {
 		g.uncount(n, m)
 		m.dropDep(n)
 	}
-	n.deps, n.data, n.next = nil, nil, nil
+	n.deps, n.early, n.next = ordered.Set[*Node]{}, nil, ordered.Set[*Node]{}
+	if g.order != nil {
+		g.order.remove(n)
+	}
 	if n.bundle != nil {
 		bundles = append(bundles, n.bundle)
 	}
@@ -106,11 +110,11 @@ func (g *Graph) AddEdge(from, to *Node, data cuda.EdgeData) error {
 	if err := g.editable(from, to); err != nil {
 		return err
 	}
-	if slices.Contains(to.deps, from) {
+	if to.deps.Has(from) {
 		return badValue("edge", "must be new, and %v already waits for %v", to, from)
 	}
-	if path := g.path(to, from); path != nil {
-		return badValue("edge", "must not close a cycle: %s", pathText(append(path, to)))
+	if path := g.cycle(from, to); path != nil {
+		return badValue("edge", "must not close a cycle: %s", pathText(path))
 	}
 	if err := mayHave(data, from, to); err != nil {
 		return err
@@ -121,7 +125,7 @@ func (g *Graph) AddEdge(from, to *Node, data cuda.EdgeData) error {
 	}
 	g.h.edited = true
 	to.addDep(from, data)
-	from.next = append(from.next, to)
+	from.next.Add(to)
 	if from.index > to.index {
 		g.backward++
 	}
@@ -138,19 +142,18 @@ func (g *Graph) RemoveEdge(from, to *Node) error {
 	if err := g.editable(from, to); err != nil {
 		return err
 	}
-	at := slices.Index(to.deps, from)
-	if at < 0 {
+	if !to.deps.Has(from) {
 		return badValue("edge", "must exist, and %v does not wait for %v", to, from)
 	}
 	err := g.h.ctx.RemoveDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle},
-		[]cuda.EdgeData{dataAt(to.data, at)})
+		[]cuda.EdgeData{to.early[from]})
 	if err != nil {
 		return g.explainRemoval(err)
 	}
 	g.h.edited = true
 	g.uncount(from, to)
 	to.dropDep(from)
-	from.next = without(from.next, to)
+	from.next.Remove(to)
 	return nil
 }
 
@@ -184,13 +187,29 @@ func (g *Graph) uncount(from, to *Node) {
 	}
 }
 
+// cycle returns the path that an edge would close, from a node to itself, or nil.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) cycle(from, to *Node) []*Node {
+	if from.index < to.index && g.backward == 0 && g.order == nil {
+		return nil // the order of creation is one
+	}
+	if g.order == nil {
+		g.order = newOrder(g.all())
+	}
+	if g.order != nil && g.order.admit(from, to) {
+		return nil
+	}
+	if path := g.path(to, from); path != nil {
+		return append(path, to)
+	}
+	return nil
+}
+
 // path returns nodes that lead from one to the other, or nil.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) path(from, to *Node) []*Node {
-	if from.index > to.index && g.backward == 0 {
-		return nil
-	}
 	came := map[*Node]*Node{from: nil}
 	for todo := []*Node{from}; len(todo) > 0; {
 		n := todo[len(todo)-1]
@@ -203,7 +222,7 @@ func (g *Graph) path(from, to *Node) []*Node {
 			slices.Reverse(path)
 			return path
 		}
-		for _, next := range n.next {
+		for _, next := range n.next.All() {
 			if _, seen := came[next]; !seen {
 				came[next] = n
 				todo = append(todo, next)
@@ -226,9 +245,4 @@ func pathText(path []*Node) string {
 		}
 	}
 	return strings.Join(names, " → ")
-}
-
-// without returns a new slice: others may hold the old one.
-func without(list []*Node, n *Node) []*Node {
-	return slices.DeleteFunc(slices.Clone(list), func(o *Node) bool { return o == n })
 }

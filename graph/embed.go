@@ -6,7 +6,6 @@ package graph
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -99,7 +98,7 @@ func (x *Exec) changed() string {
 			return fmt.Sprintf("%v is disabled", n)
 		case n.updated || n.version != n.of.version:
 			return fmt.Sprintf("%v has been updated", n)
-		case !slices.Equal(n.deps, n.of.deps) || !sameData(n.data, n.of.data, len(n.deps)):
+		case !n.edges.equal(n.of.edges()):
 			return fmt.Sprintf("%v waits for other nodes", n)
 		}
 	}
@@ -178,11 +177,7 @@ func (x *Exec) view() *Graph {
 		v.commit(c)
 	}
 	for _, e := range x.nodes {
-		for _, d := range e.deps {
-			copies[e.of].deps = append(copies[e.of].deps, copies[d])
-		}
-		copies[e.of].data = e.data
-		copies[e.of].link()
+		copies[e.of].copyEdges(e.edges, copies)
 	}
 	for _, left := range inner {
 		v.loose = append(v.loose, left...)

@@ -186,7 +186,7 @@ func (x *Exec) addNodes(g *Graph, prefix string) {
 	for i, n := range g.all() {
 		e := &made[i]
 		*e = ExecNode{
-			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps, data: n.data,
+			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, edges: n.edges(),
 			params: n.params, bundle: n.bundle.retain(), version: n.version, child: n.child,
 		}
 		x.nodes = append(x.nodes, e)

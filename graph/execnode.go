@@ -14,13 +14,12 @@ import (
 // later launches; the graph that it came from does not change. Safe for
 // concurrent use.
 type ExecNode struct {
-	x    *Exec
-	of   *Node           // immutable; of the graph, or body, that it came from
-	def  cuda.NodeHandle // immutable; that node's, which is how the driver finds it
-	kind cuda.NodeType   // immutable
-	name string          // immutable
-	deps []*Node         // immutable; those of its node when the executable was made
-	data []cuda.EdgeData // immutable; of the edges from deps
+	x     *Exec
+	of    *Node           // immutable; of the graph, or body, that it came from
+	def   cuda.NodeHandle // immutable; that node's, which is how the driver finds it
+	kind  cuda.NodeType   // immutable
+	name  string          // immutable
+	edges                 // immutable; those of its node when the executable was made
 
 	version uint64 // immutable; of its node when the executable was made
 	child   *Graph // immutable; what its node embedded then
@@ -49,7 +48,7 @@ func (n *ExecNode) Dependencies() []*Node { return append([]*Node(nil), n.deps..
 func (n *ExecNode) Edges() []Edge {
 	list := make([]Edge, len(n.deps))
 	for i, d := range n.deps {
-		list[i] = Edge{d, n.of, dataAt(n.data, i)}
+		list[i] = Edge{d, n.of, n.dataAt(i)}
 	}
 	return list
 }

@@ -52,6 +52,7 @@ type Graph struct {
 	gone  int     // guarded by h.mu; removed ones among nodes
 	// backward counts edges to an older node: captures and AddEdge make them.
 	backward int                   // guarded by h.mu; zero: no path leads to an older node
+	order    *order                // guarded by h.mu; nil until it is needed: see cycle
 	byName   map[string]*Node      // guarded by h.mu; nil until it is needed: see names
 	counts   map[cuda.NodeType]int // guarded by h.mu; for automatic names
 	loose    []*bundle             // guarded by h.mu; of g as a whole, and of captured operations without a known node
@@ -174,8 +175,9 @@ func (g *Graph) Edges() []Edge {
 	defer g.h.mu.Unlock()
 	var edges []Edge
 	for _, n := range g.all() {
-		for i, d := range n.deps {
-			edges = append(edges, Edge{d, n, dataAt(n.data, i)})
+		of := n.edges()
+		for i, d := range of.deps {
+			edges = append(edges, Edge{d, n, of.dataAt(i)})
 		}
 	}
 	return edges

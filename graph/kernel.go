@@ -51,7 +51,7 @@ func (g *Graph) addKernel(o NodeOptions, b *bundle, p *cuda.KernelNodeParams) (*
 		return g.callAddKernel(deps, data, p)
 	})
 	if err == nil {
-		n.deps, n.data = inMadeOrder(n.deps, data)
+		n.setEdges(inMadeOrder(n.deps.All(), data))
 	}
 	return n, err
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/ordered"
 )
 
 // A Node is one operation of a [Graph]. It lives as long as its graph, or until
@@ -26,12 +27,12 @@ type Node struct {
 	params  any     // guarded by g.h.mu; see Params
 	bundle  *bundle // guarded by g.h.mu
 	version uint64  // guarded by g.h.mu; how often params and bundle have been replaced
-	// deps are replaced, never changed: executables keep the old ones. So is data,
-	// which is nil if n waits for the completion of all of them.
-	deps    []*Node         // guarded by g.h.mu
-	data    []cuda.EdgeData // guarded by g.h.mu
-	next    []*Node         // guarded by g.h.mu; the nodes with n among their deps
-	removed bool            // guarded by g.h.mu
+
+	deps    ordered.Set[*Node]      // guarded by g.h.mu
+	early   map[*Node]cuda.EdgeData // guarded by g.h.mu; of the edges from deps for whose completion n does not wait
+	next    ordered.Set[*Node]      // guarded by g.h.mu; the nodes with n among their deps
+	place   *place                  // guarded by g.h.mu; in g.order, if there is one
+	removed bool                    // guarded by g.h.mu
 	// resolved tells resolve that it has seen n.
 	resolved uint64 // guarded by g.h.mu
 }
@@ -63,7 +64,7 @@ func (n *Node) Handle() cuda.NodeHandle { return n.handle }
 func (n *Node) Dependencies() []*Node {
 	n.g.h.mu.Lock()
 	defer n.g.h.mu.Unlock()
-	return append([]*Node(nil), n.deps...)
+	return append([]*Node(nil), n.deps.All()...)
 }
 
 // IsRemoved reports whether n was removed from its graph.
@@ -73,11 +74,12 @@ func (n *Node) IsRemoved() bool {
 	return n.removed
 }
 
-// Dependents returns the nodes that wait for n, in order of creation.
+// Dependents returns the nodes that wait for n, in the order in which their edges
+// were made.
 func (n *Node) Dependents() []*Node {
 	n.g.h.mu.Lock()
 	defer n.g.h.mu.Unlock()
-	return append([]*Node(nil), n.next...)
+	return append([]*Node(nil), n.next.All()...)
 }
 
 // Child returns a view of the graph that a child graph node embeds, or nil. It

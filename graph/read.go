@@ -3,7 +3,10 @@
 
 package graph
 
-import "github.com/cudago/cudago/cuda"
+import (
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/ordered"
+)
 
 // ask returns what the driver's graph has.
 //
@@ -100,15 +103,11 @@ func connect(handles []cuda.NodeHandle, nodes []Node, edges cuda.Edges) {
 	}
 	next, deps := make([]*Node, len(ends)), make([]*Node, len(ends))
 	for i, c := range counts {
-		nodes[i].next, nodes[i].deps = next[:0:c[0]], deps[:0:c[1]]
+		nodes[i].next, nodes[i].deps = ordered.Of(next[:0:c[0]]), ordered.Of(deps[:0:c[1]])
 		next, deps = next[c[0]:], deps[c[1]:]
 	}
 	for i, e := range ends {
-		n := &nodes[e[1]]
-		n.deps = append(n.deps, &nodes[e[0]])
-		if edges.Data[i] != (cuda.EdgeData{}) || n.data != nil {
-			n.data = append(append(n.data, make([]cuda.EdgeData, len(n.deps)-1-len(n.data))...), edges.Data[i])
-		}
+		nodes[e[1]].addDep(&nodes[e[0]], edges.Data[i])
 	}
 	for i := range nodes {
 		nodes[i].link()

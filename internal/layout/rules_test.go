@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"pyext/stream":    {"pyext/border", "dlpack", "graph", "cuda"},
 	"pyext/border":    {"dlpack", "cuda", "internal/finalize"},
 	"pyext/api":       {"cuda"},
-	"graph":           {"cuda", "internal/finalize"},
+	"graph":           {"cuda", "internal/finalize", "internal/ordered"},
 	"dlpack":          {},
 	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/nvvm", "cuda/internal/codecache", "internal/cxxname", "internal/memfd", "internal/ptx"},
 
@@ -52,13 +52,14 @@ var mayImport = map[string][]string{
 	"cuda/internal/driver":               {},
 	"cuda/internal/driver/nvidia":        {"cuda/internal/driver", "cuda/internal/dl"},
 	"cuda/internal/driver/nvidia/hostfn": {"cuda/internal/driver"}, // for tests
-	"cuda/internal/driver/sim":           {"cuda/internal/driver", "internal/ptxvm", "internal/ptxvm/check", "internal/ptxvm/descriptor", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxir", "internal/memfd"},
+	"cuda/internal/driver/sim":           {"cuda/internal/driver", "internal/ptxvm", "internal/ptxvm/check", "internal/ptxvm/descriptor", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxir", "internal/memfd", "internal/ordered"},
 	"cuda/internal/driver/fault":         {"cuda/internal/driver"},
 	"cuda/internal/driver/trace":         {"cuda/internal/driver"},
 	"cuda/internal/driver/drivertest":    {"cuda/internal/driver"},
 
 	"internal/cxxname":          {},
 	"internal/memfd":            {},
+	"internal/ordered":          {},
 	"internal/ptx":              {},
 	"internal/ptxir":            {"internal/ptx"},
 	"internal/ptxvm":            {"internal/ptxvm/check", "internal/ptxvm/lane", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxvm/register", "internal/ptxir"},

@@ -1068,7 +1068,7 @@
     "``cuGraphDestroy``"
 
 #define DOC_GRAPH_LAUNCH \
-    "launch($self, config, kernel, *args, name=None)\n" \
+    "launch($self, config, kernel, *args, name=None, **kwargs)\n" \
     "--\n" \
     "\n" \
     "Add a kernel launch.\n" \
@@ -1084,6 +1084,9 @@
     "    As for `cudago.launch`. The graph keeps every argument that has memory.\n" \
     "name : str, optional\n" \
     "    Unique in the graph.\n" \
+    "**kwargs\n" \
+    "    Arguments by the names of their parameters, as for `cudago.launch`. Parameters that are\n" \
+    "    called ``config``, ``kernel`` or ``name`` are given by position.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
@@ -1233,7 +1236,7 @@
     "``cuGraphLaunch``"
 
 #define DOC_GRAPHEXEC_LAUNCH \
-    "launch($self, stream, /)\n" \
+    "launch($self, stream)\n" \
     "--\n" \
     "\n" \
     "Launch the graph.\n" \
@@ -1273,7 +1276,7 @@
     "[('child graph', 'fill')]"
 
 #define DOC_GRAPHEXEC_UPLOAD \
-    "upload($self, stream, /)\n" \
+    "upload($self, stream)\n" \
     "--\n" \
     "\n" \
     "Upload the executable to its device, so that its first launch is as fast as the others.\n" \

@@ -7,15 +7,15 @@
 /* The call of an executable and of a bound launch: what Python would add to the launch costs half as much again. */
 
 /* The stream, by position or by name; NULL with an exception. */
-static PyObject *stream_of(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+PyObject *cudago_read_stream(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (n + (names ? PyTuple_Size(names) : 0) == 1 && (!names || cudago_names_stream(names))) return args[0];
     return PyErr_SetString(PyExc_TypeError, "a call takes one argument, stream"), NULL;
 }
 
-/* GraphExec.__call__(stream) */
+/* GraphExec.launch(stream), and its __call__ */
 PyObject *cudago_exec_call(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
-    PyObject *stream = stream_of(args, n, names);
+    PyObject *stream = cudago_read_stream(args, n, names);
     return stream ? cudago_exec_launch(self, stream) : NULL;
 }
 
@@ -58,7 +58,7 @@ static PyObject *call_captured(BoundObject *self, PyObject *stream) {
 /* The executable is held: what converts the stream may drop this object. */
 static PyObject *bound_call(BoundObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
-    PyObject *stream = stream_of(args, n, names), *step = self->step;
+    PyObject *stream = cudago_read_stream(args, n, names), *step = self->step;
     if (!stream) return NULL;
     if (!step) return cudago_raise_closed("bound launch"), NULL;
     Py_INCREF(step);

@@ -22,11 +22,10 @@ func cudagoGraphRemove(id, node C.uint64_t, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		list, err := g.find(&node, 1)
+		n, err := g.member("node", node)
 		if err != nil {
 			return err
 		}
-		n := list[0]
 		err = g.Remove(n)
 		g.outermost().holder.apply()
 		if err != nil {
@@ -76,14 +75,17 @@ func cudagoGraphEdge(id, from, to C.uint64_t, data C.int, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		ends := [2]C.uint64_t{from, to}
-		list, err := g.find(&ends[0], 2)
+		start, err := g.member("start", from)
+		if err != nil {
+			return err
+		}
+		end, err := g.member("end", to)
 		if err != nil {
 			return err
 		}
 		if data < 0 {
-			return g.RemoveEdge(list[0], list[1])
+			return g.RemoveEdge(start, end)
 		}
-		return g.AddEdge(list[0], list[1], edgeData[data])
+		return g.AddEdge(start, end, edgeData[data])
 	})
 }

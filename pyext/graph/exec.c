@@ -178,7 +178,7 @@ static inline int launch(ExecObject *self, StreamObject *stream) {
     return r == MOVED ? refuse_moved(self) : r;
 }
 
-/* launch(stream): the hot call. */
+/* What launch(stream) does: the hot call. */
 PyObject *cudago_exec_launch(ExecObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     if (cudago_exec_open(self)) return NULL;
@@ -231,9 +231,10 @@ static QUIET int upload_now(ExecObject *self, StreamObject *stream, ticket *t) {
     return upload_away(self->x, s);
 }
 
-static PyObject *exec_upload(ExecObject *self, PyObject *argument) {
+static PyObject *exec_upload(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
-    PyObject *keep = NULL;
+    PyObject *keep = NULL, *argument = cudago_read_stream(args, n, names);
+    if (!argument) return NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
     int r = stream ? through_gate(self, stream, upload_now) : -1;
     Py_XDECREF(keep);
@@ -330,11 +331,11 @@ static void exec_dealloc(ExecObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"launch", METHOD(cudago_exec_launch), METH_O, DOC_GRAPHEXEC_LAUNCH},
+    {"launch", METHOD(cudago_exec_call), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_LAUNCH},
     {"__call__", METHOD(cudago_exec_call), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_CALL},
     {"_capture_into", METHOD(cudago_exec_capture), METH_O, NULL},
     {"_ask", METHOD(exec_ask), METH_NOARGS, NULL},
-    {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
+    {"upload", METHOD(exec_upload), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_UPLOAD},
     {"_update_memcpy", METHOD(cudago_update_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_update_memset), METH_FASTCALL, NULL},
     {"_update_semaphore", METHOD(cudago_update_semaphore), METH_FASTCALL, NULL},

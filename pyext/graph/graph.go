@@ -62,15 +62,24 @@ func (g *pyGraph) number(i int) uint64 { return g.id<<32 | uint64(i) }
 func (g *pyGraph) find(numbers *C.uint64_t, n C.int) ([]*graph.Node, error) {
 	list := make([]*graph.Node, int(n))
 	for i, number := range unsafe.Slice(numbers, int(n)) {
-		index := uint64(uint32(number))
-		if uint64(number)>>32 != g.id || index >= uint64(len(g.nodes)) {
-			return nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "dependency", Text: "is a node of another graph"}
-		}
-		if list[i] = g.nodes[index]; list[i] == nil {
-			return nil, &graph.RemovedError{What: "the node"}
+		var err error
+		if list[i], err = g.member("dependency", number); err != nil {
+			return nil, err
 		}
 	}
 	return list, nil
+}
+
+// member returns the node with a number, which is what the argument is.
+func (g *pyGraph) member(arg string, number C.uint64_t) (*graph.Node, error) {
+	index := uint64(uint32(number))
+	if uint64(number)>>32 != g.id || index >= uint64(len(g.nodes)) {
+		return nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: arg, Text: "must be of this graph, and is a node of another graph"}
+	}
+	if n := g.nodes[index]; n != nil {
+		return n, nil
+	}
+	return nil, &graph.RemovedError{What: "the node"}
 }
 
 //export cudagoGraphNew

@@ -467,6 +467,7 @@ PyObject *cudago_get_watcher(PyObject *module, PyObject *unused);
 /* bound.c. cudago_exec_launch_uncaptured is a launch, but if the stream is capturing nothing has been done. */
 PyObject *cudago_exec_launch(ExecObject *self, PyObject *stream);
 int cudago_exec_launch_uncaptured(ExecObject *self, PyObject *stream, int *captured);
+PyObject *cudago_read_stream(PyObject *const *args, Py_ssize_t n, PyObject *names); /* borrowed */
 PyObject *cudago_exec_call(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 int cudago_bound_type_init(PyObject *module);
 

@@ -125,32 +125,50 @@ static int has_slot(PyObject *const *args, Py_ssize_t n) {
     return 0;
 }
 
-/* The arguments of launch(config, kernel, *args, name=None). */
+/* The arguments of launch(config, kernel, *args, name=None, **named). */
 typedef struct {
     PyObject *what[2]; /* config, kernel */
     PyObject *name;
     PyObject *const *args;
     Py_ssize_t n;
+    Py_ssize_t n_named; /* keyword arguments that are the kernel's */
 } launch_arguments;
+static cudago_keyword known[] = {{"config", NULL}, {"kernel", NULL}, {"name", NULL}};
 static int read_names(launch_arguments *l, PyObject *const *named, PyObject *names) {
-    static cudago_keyword known[] = {{"config", NULL}, {"kernel", NULL}, {"name", NULL}};
     for (Py_ssize_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; i++) {
         int which = cudago_which(known, 3, PyTuple_GetItem(names, i));
-        if (which == 3)
-            return PyErr_Format(PyExc_TypeError, "launch() got an unexpected keyword argument %R: kernels in graphs take their "
-                                                 "arguments by position",
-                                PyTuple_GetItem(names, i)),
-                   -1;
         if (which < 2 && l->what[which])
             return PyErr_Format(PyExc_TypeError, "launch() got multiple values for argument '%s'", known[which].text), -1;
-        *(which < 2 ? &l->what[which] : &l->name) = named[i];
+        if (which == 3) l->n_named++;
+        else *(which < 2 ? &l->what[which] : &l->name) = named[i];
     }
     if (l->what[0] && l->what[1]) return 0;
-    return PyErr_Format(PyExc_TypeError, "launch() missing a required argument: '%s'", known[l->what[0] != NULL].text), -1;
+    return PyErr_Format(PyExc_TypeError, "launch() missing a required argument: '%s'. It adds a kernel to the graph; to run the graph, "
+                                         "launch what its instantiate() returns",
+                        known[l->what[0] != NULL].text),
+           -1;
 }
 static int read_launch(launch_arguments *l, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    *l = (launch_arguments){{n > 0 ? args[0] : NULL, n > 1 ? args[1] : NULL}, Py_None, args + 2, n > 2 ? n - 2 : 0};
+    *l = (launch_arguments){{n > 0 ? args[0] : NULL, n > 1 ? args[1] : NULL}, Py_None, args + 2, n > 2 ? n - 2 : 0, 0};
     return !names && n > 1 ? 0 : read_names(l, args + n, names);
+}
+
+/* A tuple of the kernel's arguments in order, of which some have names; NULL with an exception. */
+static PyObject *in_order(const launch_arguments *l, PyObject *const *named, PyObject *names) {
+    if (cudago_expect(l->what[0], CLS_CONFIG, "config") || cudago_expect(l->what[1], CLS_KERNEL, "kernel")) return NULL;
+    PyObject *all = PyTuple_New(l->n + l->n_named), *theirs = PyTuple_New(l->n_named), *r = NULL;
+    int bad = !all || !theirs;
+    for (Py_ssize_t i = 0; !bad && i < l->n; i++) bad = PyTuple_SetItem(all, i, NEW_REF(l->args[i]));
+    for (Py_ssize_t i = 0, at = 0; !bad && at < l->n_named; i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        if (cudago_which(known, 3, name) < 3) continue;
+        bad = PyTuple_SetItem(all, l->n + at, NEW_REF(named[i])) || PyTuple_SetItem(theirs, at, NEW_REF(name));
+        at++;
+    }
+    if (!bad) r = cudago_arranged((KernelObject *)l->what[1], all, theirs);
+    Py_XDECREF(theirs);
+    Py_XDECREF(all);
+    return r;
 }
 
 /* Slots are Python's affair. */
@@ -163,17 +181,31 @@ static PyObject *launch_slots(PyObject *self, const launch_arguments *l) {
     return r;
 }
 
+static PyObject *launch_read(PyObject *self, GraphObject *graph, const uint64_t *after, const launch_arguments *l) {
+    if (has_slot(l->args, l->n)) return launch_slots(self, l);
+    PLACE(p);
+    p.n = after != NULL;
+    if (after) p.v[0] = *after;
+    if (cudago_graph_open(graph) || cudago_read_name(l->name, &p)) return NULL;
+    return add_kernel(graph, &p, (PyObject *const *)l->what, l->args, l->n);
+}
+
+static PyObject *launch_named(PyObject *self, GraphObject *graph, const uint64_t *after, launch_arguments *l, PyObject *const *named,
+                              PyObject *names) {
+    PyObject *all = in_order(l, named, names), *items[CUDAGO_MAX_PARAMS], *r = NULL;
+    if (!all) return NULL;
+    l->args = items;
+    if ((l->n = cudago_read_arguments(all, items)) >= 0) r = launch_read(self, graph, after, l);
+    Py_DECREF(all);
+    return r;
+}
+
 /* Of a graph, or of the node `after`. */
 PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n,
                              PyObject *names) {
     launch_arguments l;
     if (read_launch(&l, args, n, names)) return NULL;
-    if (has_slot(l.args, l.n)) return launch_slots(self, &l);
-    PLACE(p);
-    p.n = after != NULL;
-    if (after) p.v[0] = *after;
-    if (cudago_graph_open(graph) || cudago_read_name(l.name, &p)) return NULL;
-    return add_kernel(graph, &p, l.what, l.args, l.n);
+    return l.n_named ? launch_named(self, graph, after, &l, args + n, names) : launch_read(self, graph, after, &l);
 }
 
 PyObject *cudago_graph_launch(GraphObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {

@@ -427,6 +427,8 @@ PyObject *cudago_surface_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_signal(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* A tuple of arguments in the order of the parameters; from a sequence, of which the last have names. NULL with an exception. */
+PyObject *cudago_arranged(KernelObject *kernel, PyObject *all, PyObject *names);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 extern PyMethodDef cudago_buffer_copies[]; /* methods of Buffer: copy.c */
 extern PyType_Spec cudago_code_spec, cudago_kernel_spec, cudago_config_spec, cudago_operand_spec, cudago_descriptor_spec;

@@ -245,19 +245,24 @@ static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *k
     return r;
 }
 
-/* A tuple of n arguments from the given ones, of which the last have names: _named.py knows which parameter has which. */
-static PyObject *arranged(KernelObject *kernel, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    Py_ssize_t named = PyTuple_Size(names);
-    PyObject *all = PyTuple_New(n + named), *python = NULL, *r = NULL;
-    for (Py_ssize_t i = 0; all && i < n + named; i++)
-        if (PyTuple_SetItem(all, i, NEW_REF(args[i]))) Py_CLEAR(all);
-    if (all) python = PyImport_ImportModule("cudago._kernel.named");
-    if (python) r = PyObject_CallMethod(python, "_arranged", "OOO", (PyObject *)kernel, all, names);
+/* named.py knows which parameter has which name. */
+PyObject *cudago_arranged(KernelObject *kernel, PyObject *all, PyObject *names) {
+    PyObject *python = PyImport_ImportModule("cudago._kernel.named");
+    PyObject *r = python ? PyObject_CallMethod(python, "_arranged", "OOO", (PyObject *)kernel, all, names) : NULL;
     Py_XDECREF(python);
-    Py_XDECREF(all);
     if (!r || PyTuple_Check(r)) return r;
     Py_DECREF(r);
     return PyErr_SetString(PyExc_TypeError, "_arranged must return a tuple"), NULL;
+}
+
+static PyObject *arranged(KernelObject *kernel, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Py_ssize_t named = PyTuple_Size(names);
+    PyObject *all = PyTuple_New(n + named), *r = NULL;
+    for (Py_ssize_t i = 0; all && i < n + named; i++)
+        if (PyTuple_SetItem(all, i, NEW_REF(args[i]))) Py_CLEAR(all);
+    if (all) r = cudago_arranged(kernel, all, names);
+    Py_XDECREF(all);
+    return r;
 }
 
 /* With names the launch takes as long as the Python code that resolves them. */

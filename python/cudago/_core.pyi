@@ -1340,6 +1340,7 @@ class Graph:
         kernel: _kernel.Kernel,
         *args: KernelArgument | _slot.Slot,
         name: str | None = None,
+        **kwargs: KernelArgument | _slot.Slot,
     ) -> _graph_node.Node:
         """Add a kernel launch.
 
@@ -1354,6 +1355,9 @@ class Graph:
             As for `cudago.launch`. The graph keeps every argument that has memory.
         name : str, optional
             Unique in the graph.
+        **kwargs
+            Arguments by the names of their parameters, as for `cudago.launch`. Parameters that are
+            called ``config``, ``kernel`` or ``name`` are given by position.
 
         Returns
         -------
@@ -1528,6 +1532,7 @@ class Node:
         kernel: _kernel.Kernel,
         *args: KernelArgument | _slot.Slot,
         name: str | None = None,
+        **kwargs: KernelArgument | _slot.Slot,
     ) -> _graph_node.Node: ...
     def _memcpy(self, dst: Any, src: Any, name: str | None, /) -> _graph_node.Node | None: ...
     @property
@@ -1765,7 +1770,7 @@ class GraphExec:
         ``cuGraphLaunch``
         """
 
-    def launch(self, stream: StreamLike, /) -> None:
+    def launch(self, stream: StreamLike) -> None:
         """Launch the graph.
 
         Parameters
@@ -1803,7 +1808,7 @@ class GraphExec:
         [('child graph', 'fill')]
         """
 
-    def upload(self, stream: StreamLike, /) -> None:
+    def upload(self, stream: StreamLike) -> None:
         """Upload the executable to its device, so that its first launch is as fast as the others.
 
         Parameters

@@ -271,19 +271,45 @@ def test_a_removed_node_is_waited_for_by_none(graph, x, kernels):
     assert graph.nodes == (second, third)
     other = cu.Graph(graph.device)
     foreign = other.launch(CONFIG, kernels["add"], x, 1, N)
-    with pytest.raises(ValueError, match="another graph"):
-        graph.join(foreign)
+    for arg, use in (
+        ("dependency", graph.join),
+        ("node", graph.remove),
+        ("start", lambda node: graph.add_edge(node, second)),
+        ("end", lambda node: graph.remove_edge(second, node)),
+    ):
+        with pytest.raises(ValueError, match=f"^{arg} must be of this graph, and is a node of ano"):
+            use(foreign)
 
 
 def test_arguments_by_name(graph, x, kernels):
     add = kernels["add"]
     assert graph.launch(CONFIG, add, x, 1, N, name="one").name == "one"
-    with pytest.raises(TypeError, match="unexpected keyword argument 'n'"):
-        graph.launch(CONFIG, add, x, 1, n=N)
+    for node in (
+        graph.launch(CONFIG, add, x, n=N, value=2),
+        graph.join().launch(config=CONFIG, n=N, y=x, kernel=add, value=2, name="named"),
+        graph.launch(CONFIG, add, x, n=N, value=cu.slot("value", 2)),
+    ):
+        assert node.params.args == (x, 2, N)
+        graph.remove(node)
+    graph.remove(graph["empty_0"])
+    for args, named, message in (
+        ((x, 1), {"m": N}, "kernel add has no parameter 'm'; it has y, value, n"),
+        ((x, 1, N), {"n": N}, "'n', is given by position and by name"),
+        ((x,), {"n": N}, "kernel add needs value too"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            graph.launch(CONFIG, add, *args, **named)
+    with pytest.raises(TypeError, match="kernel must be a Kernel"):
+        graph.launch(CONFIG, None, x, 1, n=N)
     with pytest.raises(TypeError, match="multiple values for argument 'config'"):
         graph.launch(CONFIG, add, x, 1, N, config=CONFIG)
     with pytest.raises(TypeError, match="missing a required argument: 'kernel'"):
         graph.launch(config=CONFIG)
+    with graph.device.create_stream() as stream:  # as launches of an executable are written
+        with pytest.raises(TypeError, match=r"to run the graph, launch what its instantiate\("):
+            graph.launch(stream)
+        with pytest.raises(TypeError, match="instantiate it, and launch the executable"):
+            graph(stream)
     with pytest.raises(TypeError, match="takes 3 argument"):
         graph.launch(kernel=add, config=CONFIG)
     with pytest.raises(ValueError, match="already names"):

@@ -330,7 +330,7 @@ def test_errors_change_nothing(step, buffers, stream):
         ({0: buffers[1], 1: "one"}, TypeError, "parameter 1"),
         ({3: 1}, TypeError, "has 3 parameters from 0, and no 3"),
         ({-1: 1}, TypeError, "no -1"),
-        ({"1": 1}, TypeError, "no '1'"),
+        ({"1": 1}, TypeError, "by position, got '1'"),
         ({1 << 70: 1}, TypeError, "3 parameters"),
     ):
         with pytest.raises(error, match=text):

@@ -302,6 +302,41 @@ def test_streams_of_other_libraries(counted, a, stream):
     assert (numbers(a, stream), counted.calls) == (2, 1)
 
 
+def test_the_stream_can_have_a_name(counted, kernels, stream, a):
+    add = cu.graph(lambda s, y, value=2: counted.function(s, y, value))
+    add(s=stream, y=a)
+    add(stream, a, 2)
+    add(y=a, s=stream, value=2)
+    assert (numbers(a, stream), len(add.graphs)) == (6, 1)
+    assert "launched 3 times" in add.explain()
+    with pytest.raises(
+        TypeError, match=r"\(\) got wrong arguments: missing a required argument: 's'"
+    ):
+        add(stream=stream, y=a)
+
+    class Model:
+        @cu.graph
+        def step(self, s, value):
+            cu.launch(s, CONFIG, kernels["add"], a, value, N)
+
+    model = Model()
+    model.step(s=stream, value=1)
+    assert numbers(a, stream) == 7
+
+
+def test_a_nan_is_known_again(stream):
+    values = []
+
+    @cu.graph
+    def note(s, value, more):
+        values.append(value)
+
+    for value in (float("nan"), float("nan"), 1.0, float("nan")):
+        note(stream, value, [0.0, value])
+    assert len(values) == 3
+    assert "last because value was 1.0 and is nan and more[1] was 1.0 and is nan" in note.explain()
+
+
 @pytest.mark.parametrize("args", [(), (1,), (None, 2), (1, 2, 3)])
 def test_the_first_argument_is_a_stream(args, counted):
     with pytest.raises(TypeError, match=r"^the first argument of add\(\) must be a stream, got "):

@@ -80,6 +80,10 @@ def test_a_name_that_is_not_there(graph, x):
             assert missing(of, "a") == "no node is called 'a'; there are b, c"
 
 
+def said(key):
+    return "no node is called" if isinstance(key, str) else "nodes are found by name, not by"
+
+
 @pytest.mark.parametrize(
     "key", [0, -1, None, b"b", ("b",), slice(1), 1.5, "\ud800", "", "b\0", "B"]
 )
@@ -87,7 +91,7 @@ def test_what_is_no_name(graph, x, key):
     graph.memset(x, 0, name="b")
     with graph.instantiate() as step:
         for of in graph, step:
-            assert missing(of, key) == f"no node is called {key!r}; there are b"
+            assert missing(of, key) == f"{said(key)} {key!r}; there are b"
 
 
 class Name(str):
@@ -347,6 +351,9 @@ def test_a_node_that_was_looked_up_before(graph, a):
     for wrong in ("three", 1, None, b"one"):
         with pytest.raises(KeyError, match="there are one, two"):
             step[wrong]
+    for of in (graph, step):
+        with pytest.raises(KeyError, match=r"nodes are found by name, not by <cudago.Node 'one'"):
+            of[graph["one"]]
     step.close()
     with pytest.raises(cu.ClosedError):
         step["one"]

@@ -213,3 +213,28 @@ def test_disabling_names_the_node_that_cannot_be(graph, device):
             cu.CUDAError, match='event record node "mark" cannot be disabled: only kernel, '
         ):
             step["mark"].enabled = False
+
+
+def test_a_name_is_no_position(graph, a, kernels):
+    node = graph.launch(CONFIG, kernels["add"], a, 1, N, name="k")
+    with graph.instantiate() as step:
+        for of in (node, step["k"]):
+            with pytest.raises(
+                TypeError, match=r"by position, got 'value': .*update\(value=\.\.\."
+            ):
+                of.update({"value": 2})
+            of.update(value=2)
+        assert step["k"].params.args[1] == 2
+
+
+def test_an_executable_takes_its_stream_by_name(graph, a, kernels, stream):
+    graph.launch(CONFIG, kernels["add"], a, 1, N)
+    with graph.instantiate() as step:
+        step.upload(stream=stream)
+        step.launch(stream=stream)
+        step(stream=stream)
+        assert numbers(a, stream) == 2
+        for use in (step.launch, step.upload, step):
+            for args, named in (((), {}), ((stream,), {"stream": stream}), ((), {"s": stream})):
+                with pytest.raises(TypeError, match="takes one argument, stream"):
+                    use(*args, **named)

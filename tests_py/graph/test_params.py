@@ -280,7 +280,7 @@ def test_invalid_changes(graph, a, b, stream, kernels):
         (lambda: add.update(amount=1), TypeError, "has no parameter 'amount'; it has y, value, n"),
         (lambda: add.update({3: 1}), TypeError, "has 3 parameters from 0, and no 3"),
         (lambda: add.update({-1: 1}), TypeError, "no -1"),
-        (lambda: add.update({"value": 1}), TypeError, "no 'value'"),
+        (lambda: add.update({"value": 1}), TypeError, "by position, got 'value'"),
         (lambda: add.update(3), TypeError, "takes config, kernel, .*not int"),
         (lambda: add.update(value=2.5), TypeError, "parameter 1 of kernel add must be an integer"),
         (lambda: add.update(y=3.5), TypeError, "parameter 0 of kernel add"),

@@ -27,6 +27,14 @@ def rooms(device, stream):
         buffer.close()
 
 
+def test_a_closed_executable_has_no_slots(graph, rooms):
+    graph.memcpy(rooms[0], cu.slot("src", full(1)))
+    with graph.instantiate() as step:
+        assert step.slots == ("src",)
+    with pytest.raises(cu.ClosedError, match="graph executable is closed"):
+        _ = step.slots
+
+
 def test_all_nodes_of_a_slot_change(graph, rooms, stream):
     x, y, _ = rooms
     source = cu.slot("src", full(1))

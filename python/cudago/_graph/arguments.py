@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gc
 import math
+import struct
 import sys
 from collections import deque
 from dataclasses import dataclass
@@ -309,6 +310,8 @@ def _int(path: str, given: int) -> Leaf:
 
 
 def _float(path: str, given: float) -> Leaf:
+    if given != given:  # which no nan equals: its bits are what a kernel gets
+        return Leaf(path, float, ("nan", struct.pack("<d", given)))
     return Leaf(path, float, (given, math.copysign(1, given)))  # -0.0 == 0.0
 
 

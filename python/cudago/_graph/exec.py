@@ -175,6 +175,8 @@ class GraphExec(_core.GraphExec):
     @property
     def slots(self) -> tuple[str, ...]:
         """Names of the slots that nodes use."""
+        if self.is_closed:
+            raise ClosedError("graph executable is closed")
         return tuple(uses_of(self))
 
     def _bind(self, /, *args: object, **objects: KernelArgument) -> None:
@@ -246,7 +248,8 @@ class GraphExec(_core.GraphExec):
         if row is not None:
             return self._node(*row)
         names = ", ".join(own for _, own, _ in self._nodes())
-        raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
+        what = "no node is called" if isinstance(name, str) else "nodes are found by name, not by"
+        raise KeyError(f"{what} {name!r}; there are {names or 'none'}")
 
     def _launch_into(self, stream: Stream) -> None:
         """Launch on a stream that is capturing; the native launch calls this."""

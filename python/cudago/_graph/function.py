@@ -109,6 +109,8 @@ class GraphFunction(Generic[_P]):
         if last is not None and not kwargs and last.launch(args):
             return
         given: Any = args
+        if kwargs and _stream_at(args) is None:
+            given, kwargs = self._by_position(args, kwargs)
         place = _place_of_stream(self.__name__, given)
         stream = stream_of(given[place])
         if stream.is_capturing or not in_turn(stream, self._launch, stream, place, given, kwargs):
@@ -163,6 +165,20 @@ class GraphFunction(Generic[_P]):
             "run it. Write results into arguments"
         )
 
+    def _by_position(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Return the same arguments, by position where that can be: the stream has a name."""
+        if self._signature is None:
+            return args, kwargs
+        bound = self._bound(args, kwargs)
+        return bound.args, bound.kwargs
+
+    def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
+        assert self._signature is not None
+        try:
+            return self._signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(f"{self.__name__}() got wrong arguments: {e}") from None
+
     def _arguments(
         self, place: int, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
@@ -174,10 +190,7 @@ class GraphFunction(Generic[_P]):
         if self._signature is None:
             named = {str(i): given for i, given in enumerate(args) if i != place}
             return args, kwargs, {**named, **kwargs}
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as e:
-            raise TypeError(f"{self.__name__}() got wrong arguments: {e}") from None
+        bound = self._bound(args, kwargs)
         bound.apply_defaults()
         named = dict(bound.arguments)
         for at, (name, parameter) in enumerate(self._signature.parameters.items()):
@@ -421,12 +434,19 @@ def _check(func: Any) -> None:
             )
 
 
-def _place_of_stream(name: str, args: tuple[Any, ...]) -> int:
-    """Return which argument is the stream: the first, or the one after ``self``."""
+def _stream_at(args: tuple[Any, ...]) -> int | None:
     for place, given in enumerate(args[:2]):
         cls = class_of(given)
         if hasattr(cls, "__cuda_stream__") or hasattr(cls, "cuda_stream"):
             return place
+    return None
+
+
+def _place_of_stream(name: str, args: tuple[Any, ...]) -> int:
+    """Return which argument is the stream: the first, or the one after ``self``."""
+    place = _stream_at(args)
+    if place is not None:
+        return place
     got = f"got {type(args[0]).__name__}" if args else "got no positional argument"
     raise TypeError(f"the first argument of {name}() must be a stream, {got}")
 

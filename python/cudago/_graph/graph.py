@@ -319,7 +319,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         if row is not None:
             return self._node_of(row)
         names = ", ".join(own for _, _, own, _ in self._nodes())
-        raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
+        what = "no node is called" if isinstance(name, str) else "nodes are found by name, not by"
+        raise KeyError(f"{what} {name!r}; there are {names or 'none'}")
 
     def clone(self) -> Graph:
         """Return a copy of the graph, which holds the operands itself.

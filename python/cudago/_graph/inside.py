@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Never, Self
 
 __all__: list[str] = []
 
@@ -32,9 +32,14 @@ class Inside:
             return True
         return False
 
-    def __call__(self) -> Self:
+    def __call__(self, *args: Never, **kwargs: Never) -> Self:
         """Return the graph itself, if it is inside a node: ``node.body()`` is ``node.body``."""
         graph: Any = self
         if not graph._body_id:
             raise TypeError("a Graph cannot be called: instantiate it, and launch the executable")
+        if args or kwargs:
+            raise TypeError(
+                "a graph inside a node is called without arguments, which returns it: to run it, "
+                "instantiate the outermost graph, and launch the executable"
+            )
         return self

@@ -390,6 +390,11 @@ def _given(change: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _position(kernel: Kernel, index: Any, count: int) -> int:
+    if isinstance(index, str):
+        raise TypeError(
+            f"arguments in a dict are by position, got {index!r}: give those by name as keywords, "
+            f"as in update({index if index.isidentifier() else 'name'}=...)"
+        )
     if not isinstance(index, int) or not 0 <= index < count:
         raise TypeError(f"kernel {kernel.name} has {count} parameters from 0, and no {index!r}")
     return index

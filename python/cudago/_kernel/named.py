@@ -41,7 +41,7 @@ def arranged(kernel: Kernel, args: Sequence[Any], named: dict[str, Any]) -> tupl
     return (*(given[name] for name in known), *args[len(known) :])
 
 
-def _arranged(kernel: Kernel, args: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
+def _arranged(kernel: Kernel, args: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
     """Arrange arguments of which the last have names. Called by the native module."""
     first = len(args) - len(names)
     return arranged(kernel, args[:first], dict(zip(names, args[first:], strict=True)))

@@ -63,14 +63,14 @@ func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType)
 	early := s.startsEarly(w)
 	n := d.addNode(c.graph, &node{kind: kind, work: w}, s.front)
 	if early {
-		n.data[0] = driver.CUgraphEdgeData{
+		n.setData(s.front[0], driver.CUgraphEdgeData{
 			FromPort: driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, Type: driver.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
-		}
+		})
 	}
-	for i, b := range n.before {
+	for _, b := range n.before.All() {
 		if data, ok := s.early[b]; ok && keepsEarly(kind, data) {
 			// Anything else waits for all of b, which is always allowed.
-			n.data[i] = data
+			n.setData(b, data)
 		}
 	}
 	s.front, s.early, s.own = []*node{n}, nil, n
@@ -310,8 +310,8 @@ func (c *capture) isJoined() bool {
 		todo = todo[:len(todo)-1]
 		if !seen[n] {
 			seen[n] = true
-			for i, b := range n.before {
-				if joins(n.data[i]) {
+			for _, b := range n.before.All() {
+				if joins(n.data[b]) {
 					todo = append(todo, b)
 				}
 			}

@@ -4,8 +4,6 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
@@ -17,8 +15,8 @@ func (d *simulator) cloneGraph(g *graph, parent *node) *graph {
 	c := d.newGraph()
 	c.parent = parent
 	c.objects = g.objects.retain()
-	copies := make(map[*node]*node, len(g.nodes))
-	for _, n := range g.nodes {
+	copies := make(map[*node]*node, g.nodes.Len())
+	for _, n := range g.nodes.All() {
 		m := d.addNode(c, &node{kind: n.kind, work: n.work, name: n.name}, nil)
 		if n.child != nil {
 			m.child = d.cloneGraph(n.child, m)
@@ -28,13 +26,13 @@ func (d *simulator) cloneGraph(g *graph, parent *node) *graph {
 	c.copies = copies
 	// Edges in the order in which they were made, on both sides: updates match
 	// nodes by it.
-	for _, n := range g.nodes {
-		for _, b := range n.before {
-			copies[n].before = append(copies[n].before, copies[b])
+	for _, n := range g.nodes.All() {
+		for _, b := range n.before.All() {
+			copies[n].before.Add(copies[b])
+			copies[n].setData(copies[b], n.data[b])
 		}
-		copies[n].data = slices.Clone(n.data)
-		for _, a := range n.after {
-			copies[n].after = append(copies[n].after, copies[a])
+		for _, a := range n.after.All() {
+			copies[n].after.Add(copies[a])
 		}
 	}
 	return c
@@ -53,7 +51,7 @@ func (g *graph) holdsMemory() bool {
 	if g.hasMemory {
 		return true
 	}
-	for _, n := range g.nodes {
+	for _, n := range g.nodes.All() {
 		if n.child != nil && n.child.holdsMemory() {
 			return true
 		}

@@ -192,7 +192,7 @@ func (d *simulator) conditionFor(g *graph, p *driver.CUDA_CONDITIONAL_NODE_PARAM
 // isConditional reports whether a graph, or one in it, has conditions. Such a
 // graph has one executable at a time, and can be neither cloned nor embedded.
 func (g *graph) isConditional() bool {
-	return len(g.conditions) > 0 || slices.ContainsFunc(g.nodes, func(n *node) bool {
+	return len(g.conditions) > 0 || slices.ContainsFunc(g.nodes.All(), func(n *node) bool {
 		return n.bodies != nil || n.child != nil && n.child.isConditional()
 	})
 }
@@ -212,7 +212,7 @@ func (g *graph) unused() bool {
 	if slices.ContainsFunc(g.conditions, func(c *condition) bool { return !c.used }) {
 		return true
 	}
-	return slices.ContainsFunc(g.nodes, func(n *node) bool {
+	return slices.ContainsFunc(g.nodes.All(), func(n *node) bool {
 		return slices.ContainsFunc(n.bodies, (*graph).unused)
 	})
 }
@@ -222,7 +222,7 @@ func (g *graph) unused() bool {
 // crashes on them.
 func (g *graph) misplaced() *node {
 	inBody := g.isBody()
-	for _, n := range g.nodes {
+	for _, n := range g.nodes.All() {
 		if inBody && !allowedInBody(n) {
 			return n
 		}

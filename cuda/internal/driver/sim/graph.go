@@ -4,17 +4,15 @@
 package sim
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ordered"
 )
 
 // graph is an editable graph. All of it is guarded by simulator.graphMu.
 type graph struct {
 	handle driver.CUgraph
-	nodes  []*node // in order of creation
-	parent *node   // the child graph node or conditional node that owns the graph; nil if none does
+	nodes  ordered.Set[*node] // in order of creation
+	parent *node              // the child graph node or conditional node that owns the graph; nil if none does
 	// copies are the nodes by those that they were cloned from, for NodeFindInClone:
 	// also those that were destroyed since.
 	copies map[*node]*node
@@ -37,9 +35,9 @@ type node struct {
 	work   work     // nil for child graphs and empty nodes
 	child  *graph   // child graph nodes
 	bodies []*graph // conditional nodes
-	before []*node
-	data   []driver.CUgraphEdgeData // of the edges from before
-	after  []*node
+	before ordered.Set[*node]
+	data   map[*node]driver.CUgraphEdgeData // of the edges from before that have any
+	after  ordered.Set[*node]
 	name   string
 }
 
@@ -89,43 +87,53 @@ func (d *simulator) newGraph() *graph {
 func (d *simulator) addNode(g *graph, n *node, before []*node) *node {
 	n.graph = g
 	n.handle = d.nodes.add(n)
-	g.nodes = append(g.nodes, n)
+	g.nodes.Add(n)
 	for _, b := range before {
 		connect(b, n, driver.CUgraphEdgeData{})
 	}
 	return n
 }
 
-// drop takes a node out of the list, where handles grow.
-func (g *graph) drop(n *node) {
-	at, ok := slices.BinarySearchFunc(g.nodes, n.handle, func(o *node, h driver.CUgraphNode) int { return cmp.Compare(o.handle, h) })
-	if !ok {
-		panic("BUG: a node is not in its graph")
-	}
-	g.nodes = slices.Delete(g.nodes, at, at+1)
-}
-
 func connect(from, to *node, data driver.CUgraphEdgeData) {
-	from.after = append(from.after, to)
-	to.before = append(to.before, from)
-	to.data = append(to.data, data)
+	from.after.Add(to)
+	to.before.Add(from)
+	to.setData(from, data)
 }
 
 func disconnect(from, to *node) {
-	from.after = without(from.after, to)
-	if i := slices.Index(to.before, from); i >= 0 {
-		to.before, to.data = slices.Delete(to.before, i, i+1), slices.Delete(to.data, i, i+1)
-	}
+	from.after.Remove(to)
+	to.before.Remove(from)
+	delete(to.data, from)
 }
 
-func without(list []*node, n *node) []*node {
-	return slices.DeleteFunc(list, func(o *node) bool { return o == n })
+// setData gives the edge from another node data.
+func (n *node) setData(from *node, data driver.CUgraphEdgeData) {
+	if data == (driver.CUgraphEdgeData{}) {
+		delete(n.data, from)
+		return
+	}
+	if n.data == nil {
+		n.data = make(map[*node]driver.CUgraphEdgeData)
+	}
+	n.data[from] = data
+}
+
+// edgeData lists the data of the edges from before; it is nil if none has any.
+func (n *node) edgeData() []driver.CUgraphEdgeData {
+	if len(n.data) == 0 {
+		return nil
+	}
+	list := make([]driver.CUgraphEdgeData, 0, n.before.Len())
+	for _, b := range n.before.All() {
+		list = append(list, n.data[b])
+	}
+	return list
 }
 
 // destroyGraph invalidates the handles of a graph, its nodes and its children.
 func (d *simulator) destroyGraph(g *graph) {
 	d.graphs.remove(g.handle)
-	for _, n := range g.nodes {
+	for _, n := range g.nodes.All() {
 		d.nodes.remove(n.handle)
 		d.destroyInner(n)
 	}
@@ -186,15 +194,18 @@ func (d *simulator) CuGraphAddDependencies(h driver.CUgraph, from, to []driver.C
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
+	var made map[[2]*node]bool
+	if len(sources) > 1 {
+		made = make(map[[2]*node]bool, len(sources))
+	}
 	for i := range sources {
-		if sources[i] == targets[i] || slices.Contains(sources[i].after, targets[i]) || !mayHave(data[i], sources[i], targets[i]) {
+		// The same edge twice in one call is an error, as in two calls.
+		edge := [2]*node{sources[i], targets[i]}
+		if sources[i] == targets[i] || made[edge] || targets[i].before.Has(sources[i]) || !mayHave(data[i], sources[i], targets[i]) {
 			r = driver.CUDA_ERROR_INVALID_VALUE
 		}
-		// The same edge twice in one call is an error, as in two calls.
-		for j := range i {
-			if sources[i] == sources[j] && targets[i] == targets[j] {
-				r = driver.CUDA_ERROR_INVALID_VALUE
-			}
+		if made != nil {
+			made[edge] = true
 		}
 	}
 	if r != driver.CUDA_SUCCESS {
@@ -232,8 +243,7 @@ func (d *simulator) CuGraphRemoveDependencies(h driver.CUgraph, from, to []drive
 		return driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	for i := range sources {
-		at := slices.Index(targets[i].before, sources[i])
-		if at < 0 || targets[i].data[at] != data[i] {
+		if !targets[i].before.Has(sources[i]) || targets[i].data[sources[i]] != data[i] {
 			return driver.CUDA_ERROR_INVALID_VALUE
 		}
 	}
@@ -267,13 +277,15 @@ func (d *simulator) CuGraphDestroyNode(h driver.CUgraphNode) driver.CUresult {
 	if n.graph.hasMemory || n.graph.capture != nil {
 		return driver.CUDA_ERROR_NOT_SUPPORTED
 	}
-	for _, b := range slices.Clone(n.before) {
+	for _, b := range n.before.All() {
 		disconnect(b, n)
 	}
-	for _, a := range slices.Clone(n.after) {
+	for _, a := range n.after.All() {
 		disconnect(n, a)
 	}
-	n.graph.drop(n)
+	if !n.graph.nodes.Remove(n) {
+		panic("BUG: a node is not in its graph")
+	}
 	d.nodes.remove(h)
 	d.destroyInner(n)
 	if w, ok := n.work.(*conditionalWork); ok {
@@ -289,7 +301,7 @@ func (d *simulator) CuGraphGetNodes(h driver.CUgraph) ([]driver.CUgraphNode, dri
 	if r != driver.CUDA_SUCCESS {
 		return nil, r
 	}
-	return handles(g.nodes), r
+	return handles(g.nodes.All()), r
 }
 
 func handles(nodes []*node) []driver.CUgraphNode {
@@ -307,11 +319,10 @@ func (d *simulator) CuGraphGetEdges(h driver.CUgraph) (from, to []driver.CUgraph
 	if r != driver.CUDA_SUCCESS {
 		return nil, nil, nil, r
 	}
-	for _, n := range g.nodes {
-		for _, b := range n.before {
-			from, to = append(from, b.handle), append(to, n.handle)
+	for _, n := range g.nodes.All() {
+		for _, b := range n.before.All() {
+			from, to, data = append(from, b.handle), append(to, n.handle), append(data, n.data[b])
 		}
-		data = append(data, n.data...)
 	}
 	return from, to, data, r
 }
@@ -333,5 +344,5 @@ func (d *simulator) CuGraphNodeGetDependencies(h driver.CUgraphNode) ([]driver.C
 	if r != driver.CUDA_SUCCESS {
 		return nil, r
 	}
-	return handles(n.before), r
+	return handles(n.before.All()), r
 }

@@ -137,7 +137,7 @@ func ancestors(nodes []*node) iter.Seq[*node] {
 			if !yield(n) {
 				return
 			}
-			todo = append(todo, n.before...)
+			todo = append(todo, n.before.All()...)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func (g *graph) isFree(a *graphAlloc) bool {
 //
 // Preconditions: simulator.graphMu must be locked.
 func (g *graph) count(a *graphAlloc) (allocs, frees int) {
-	for _, n := range g.nodes {
+	for _, n := range g.nodes.All() {
 		switch w := n.work.(type) {
 		case *allocWork:
 			if w.a == a {

@@ -83,13 +83,14 @@ func newPlanner() planner { return planner{plan: &plan{}, index: map[*node]int32
 //
 // Preconditions: simulator.graphMu must be locked.
 func (b *planner) shape(g *graph, roots []int32) *shape {
-	order := sorted(g.nodes)
-	if order == nil && len(g.nodes) > 0 {
+	nodes := g.nodes.All()
+	order := sorted(nodes)
+	if order == nil && len(nodes) > 0 {
 		return nil
 	}
 	inner := map[*node][]*shape{}
-	position := make(map[*node]int32, len(g.nodes))
-	for i, n := range g.nodes {
+	position := make(map[*node]int32, len(nodes))
+	for i, n := range nodes {
 		position[n] = int32(i)
 	}
 	within := int32(-1)
@@ -97,18 +98,18 @@ func (b *planner) shape(g *graph, roots []int32) *shape {
 		within = roots[0]
 	}
 	for _, n := range order {
-		after := make([]int32, 0, max(len(n.before), len(roots)))
+		after := make([]int32, 0, max(n.before.Len(), len(roots)))
 		var early []int32
-		for i, p := range n.before {
+		for _, p := range n.before.All() {
 			after = append(after, b.index[p])
-			if n.data[i].FromPort != 0 {
+			if n.data[p].FromPort != 0 {
 				early = append(early, b.index[p])
 			}
 			if p.bodies != nil {
 				after = append(after, ends(inner[p])...)
 			}
 		}
-		if len(n.before) == 0 {
+		if n.before.Len() == 0 {
 			after = append(after, roots...)
 		}
 		if n.child != nil {
@@ -184,19 +185,19 @@ func (b *planner) add(n planNode) int32 {
 }
 
 func (b *planner) describe(g *graph, inner map[*node][]*shape, position map[*node]int32) *shape {
-	s := &shape{nodes: make([]shapeNode, len(g.nodes))}
-	for i, n := range g.nodes {
-		sn := shapeNode{source: n, kind: n.kind, data: slices.Clone(n.data), at: b.index[n]}
+	s := &shape{nodes: make([]shapeNode, g.nodes.Len())}
+	for i, n := range g.nodes.All() {
+		sn := shapeNode{source: n, kind: n.kind, data: n.edgeData(), at: b.index[n]}
 		if n.child != nil {
 			sn.child = inner[n][0]
 		} else {
 			sn.bodies = inner[n]
 		}
-		for _, p := range n.before {
+		for _, p := range n.before.All() {
 			sn.before = append(sn.before, position[p])
 		}
 		s.nodes[i] = sn
-		if len(n.after) == 0 {
+		if n.after.Len() == 0 {
 			s.sinks = append(s.sinks, int32(i))
 		}
 	}
@@ -209,8 +210,8 @@ func sorted(nodes []*node) []*node {
 	wanted := make(map[*node]int, len(nodes))
 	var ready []*node
 	for _, n := range nodes {
-		wanted[n] = len(n.before)
-		if len(n.before) == 0 {
+		wanted[n] = n.before.Len()
+		if wanted[n] == 0 {
 			ready = append(ready, n)
 		}
 	}
@@ -219,7 +220,7 @@ func sorted(nodes []*node) []*node {
 		n := ready[0]
 		ready = ready[1:]
 		order = append(order, n)
-		for _, a := range n.after {
+		for _, a := range n.after.All() {
 			if wanted[a]--; wanted[a] == 0 {
 				ready = append(ready, a)
 			}

@@ -87,7 +87,7 @@ func (d *simulator) forgetGraphs(c *context) {
 //
 // Preconditions: simulator.graphMu must be locked.
 func (g *graph) isBound(c *context) bool {
-	return slices.ContainsFunc(g.nodes, func(n *node) bool {
+	return slices.ContainsFunc(g.nodes.All(), func(n *node) bool {
 		return n.work != nil && contextOfWork(n.work) == c || n.child != nil && n.child.isBound(c) ||
 			slices.ContainsFunc(n.bodies, func(body *graph) bool { return body.isBound(c) })
 	})

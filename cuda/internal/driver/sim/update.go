@@ -130,12 +130,12 @@ func (s *shape) find(n *node) *shapeNode {
 // Preconditions: x.mu and simulator.graphMu must be locked.
 func (x *graphExec) match(s *shape, g *graph, u *update) *mismatch {
 	changed := driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED
-	if len(g.nodes) != len(s.nodes) {
+	if g.nodes.Len() != len(s.nodes) {
 		return &mismatch{result: changed}
 	}
 	var sinks []*node
-	for _, n := range g.nodes {
-		if len(n.after) == 0 {
+	for _, n := range g.nodes.All() {
+		if n.after.Len() == 0 {
 			sinks = append(sinks, n)
 		}
 	}
@@ -166,7 +166,7 @@ func (x *graphExec) match(s *shape, g *graph, u *update) *mismatch {
 		if m := x.matchNode(sn, p.n, u); m != nil {
 			return m
 		}
-		for i, b := range p.n.before {
+		for i, b := range p.n.before.All() {
 			todo = append(todo, pair{sn.before[i], b})
 		}
 	}
@@ -181,7 +181,7 @@ func (x *graphExec) matchNode(sn *shapeNode, n *node, u *update) *mismatch {
 	switch {
 	case n.kind != sn.kind:
 		return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, n, sn.source}
-	case !slices.Equal(n.data, sn.data):
+	case n.before.Len() != len(sn.before) || !slices.Equal(n.edgeData(), sn.data):
 		return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, sn.source}
 	case n.child != nil:
 		if m := x.match(sn.child, n.child, u); m != nil {

@@ -46,7 +46,7 @@ func (l userObjects) release() {
 // Preconditions: simulator.graphMu must be locked.
 func (s *shape) hold(g *graph) {
 	s.objects = g.objects.retain()
-	for i, n := range g.nodes {
+	for i, n := range g.nodes.All() {
 		if n.child != nil {
 			s.nodes[i].child.hold(n.child)
 		}
