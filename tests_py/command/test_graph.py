@@ -31,7 +31,7 @@ tmp: alloc of 16 bytes
 fill: memset 0x07
   dst: 16 bytes in what tmp allocates
 free: free tmp
-call\\x1b[2J: host after up, free
+call\\x1b[2J: host after free, up
 mark: event record 0 at once
 memory
 """

@@ -24,6 +24,7 @@ USES = {
     "Shown.to_svg": "g.to_svg()",
     "Shown.__str__": "str(g)",
     "Stored.save": "g.save('/tmp/never')",
+    "VirtualMemoryResource.__new__": "cu.VirtualMemoryResource(device, ipc_enabled=True)",
     "Stored.load": "cu.Graph.load('/tmp/never')",
     "Kernel.bind": "f.bind(config, x)",
     "Kernel.info": "f.info()",

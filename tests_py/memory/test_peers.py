@@ -67,7 +67,7 @@ SCRIPTS = {
                 memory.fill(3, stream=theirs)
                 assert numbers(memory)[0] == 0x03030303
         for theirs in Theirs(), Theirs(device_id=-1), Theirs(device=Of(index=None)):
-            assert cu.Stream(theirs).device is a
+            assert cu.Stream(theirs).device is b  # as the driver knows
         """,
     "pools": """
         pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())

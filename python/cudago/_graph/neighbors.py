@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import MutableSet, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._native import or_closed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -95,6 +97,7 @@ class Neighbors(MutableSet["Node"]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    @or_closed
     def __repr__(self) -> str:
         return f"{{{', '.join(map(repr, self._ends()))}}}"
 
