@@ -140,21 +140,28 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 //
 // Preconditions: g.h.mu and sub.h.mu are held.
 func (g *Graph) embed(sub *Graph, deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-	ctx, from := g.h.ctx, sub.handle
-	if from == g.handle {
-		handle, err := ctx.GraphClone(from)
-		if err != nil {
-			return 0, err
-		}
-		from = handle
-		clone := adopt(ctx, handle, Options{})
-		defer func() {
-			if err := clone.Close(); err != nil { // where that would have to wait, later
-				warn(err)
-			}
-		}()
+	if sub.handle == g.handle {
+		return g.embedCopy(deps, sub.handle)
 	}
-	return ctx.AddChildGraphNode(g.handle, deps, from)
+	return g.h.ctx.AddChildGraphNode(g.handle, deps, sub.handle)
+}
+
+// embedCopy adds a node that runs a clone of a graph of the driver: for those that
+// it does not embed themselves, as one that is inside a node already.
+//
+// Preconditions: g.h.mu is held, and so is the lock of that graph.
+func (g *Graph) embedCopy(deps []cuda.NodeHandle, from cuda.GraphHandle) (cuda.NodeHandle, error) {
+	handle, err := g.h.ctx.GraphClone(from)
+	if err != nil {
+		return 0, err
+	}
+	clone := adopt(g.h.ctx, handle, Options{})
+	defer func() {
+		if err := clone.Close(); err != nil { // where that would have to wait, later
+			warn(err)
+		}
+	}()
+	return g.h.ctx.AddChildGraphNode(g.handle, deps, handle)
 }
 
 // view copies the nodes of g for an embedding in h, and retains their bundles.

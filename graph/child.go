@@ -196,7 +196,7 @@ func (g *Graph) addChildOf(n *ExecNode, o NodeOptions, b *bundle) (*Node, error)
 		return nil, err
 	}
 	added, err := g.addLocked(cuda.ChildGraphNode, o, b, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddChildGraphNode(g.handle, deps, from)
+		return g.embedCopy(deps, from)
 	})
 	if err != nil {
 		return nil, n.child.explainRefusal("cuGraphAddChildGraphNode", "be embedded", "build it again", err)

@@ -294,7 +294,8 @@ def test_what_is_no_pointer(code, stream, value, error, match):
         cu.launch(stream, ONE, code[name], value)
 
 
-def test_read_only_memory_is_not_stored_through(code, stream):
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)  # a GPU does not read an array
+def test_read_only_memory_is_not_stored_through(driver, code, stream):
     array = cu.PinnedMemoryResource().allocate(4).view("i4").numpy(stream=stream)
     array.flags.writeable = False
     fixed = cu.from_dlpack(array)

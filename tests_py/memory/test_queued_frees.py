@@ -113,7 +113,8 @@ def test_a_capture_elsewhere_is_not_waited_in(device, stream):
     assert len(graph.nodes) == 1
 
 
-def test_memory_of_another_pool(script):
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_memory_of_another_pool(script, driver):
     """The device's memory is short, and what one pool frees another cannot have before."""
     done = script(
         """

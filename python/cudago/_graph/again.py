@@ -105,8 +105,8 @@ def add_again(
         what = (object_of(held["semaphore"]), row[0] if row[1] else None, kind == "semaphore wait")
         note_added(made, graph._add_semaphore, deps, *what, name, *of)
     else:
-        what = (object_of(held["event"]), kind == "event record")
-        note_added(made, graph._add_event, deps, *what, name, *of)
+        event = object_of(held["event"])
+        note_added(made, graph._add_event, deps, event, kind == "event record", name, *of)
     return made[-1]
 
 

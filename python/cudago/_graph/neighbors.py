@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableSet, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .._native import or_closed
 
@@ -18,7 +18,7 @@ __all__ = ["Neighbors"]
 
 
 class Neighbors(MutableSet["Node"]):
-    """The nodes that a node waits for, or that wait for it: `Node.dependencies`, `dependents`.
+    """The nodes that a node waits for, or that wait for it: `Node.dependencies`, `Node.dependents`.
 
     A set that shows the edges as they are now, in the order in which they were made. Adding a node
     to it adds an edge, as `Graph.add_edge`, and discarding one removes the edge, as
@@ -92,7 +92,7 @@ class Neighbors(MutableSet["Node"]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Sequence):
-            return self._ends() == tuple(other)
+            return self._ends() == tuple(cast("Sequence[object]", other))
         return super().__eq__(other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -116,7 +116,7 @@ def neighbors(
 def replace(now: Neighbors, nodes: Iterable[Node]) -> None:
     """Make these the nodes. If one cannot be, what was added before it is taken back."""
     wanted = list(nodes)
-    added = []
+    added: list[Node] = []
     try:
         for node in wanted:
             if node not in now:

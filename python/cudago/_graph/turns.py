@@ -51,7 +51,7 @@ def _lock_of(key: _Key) -> Any:
     while True:
         found = _locks.get(key)
         if found is None:
-            lock = RLock()
+            lock: Any = RLock()
             # No name for the new reference: if it is not taken it goes before the lock does.
             found = _locks.setdefault(key, ref(lock, partial(_locks.pop, key)))
         lock = found()

@@ -247,7 +247,11 @@ class Stream(MemoryOperations, _core.Stream):
         try:
             self._wait_for(work)
         except CUDAError as e:
-            if e.code == _z.CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+            # NVIDIA's driver calls an event of a capture that has ended an invalid value.
+            is_old = e.code == _z.CUDA_ERROR_INVALID_VALUE and isinstance(work, _core.Event)
+            if e.code == _z.CUDA_ERROR_STREAM_CAPTURE_ISOLATION or (
+                is_old and not self.is_capturing
+            ):
                 e.args = (f"{e}: {way_out(self, work)}",)
             raise
 
