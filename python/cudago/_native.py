@@ -13,6 +13,7 @@ from . import _core
 from .errors import ClosedError
 
 _T = TypeVar("_T")
+_Show = TypeVar("_Show", bound="Callable[..., str]")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,14 +61,14 @@ def unnamed(cls: type[_T]) -> type[_T]:
     return cls
 
 
-def or_closed(show: Callable[[_T], str]) -> Callable[[_T], str]:
+def or_closed(show: _Show) -> _Show:
     """Let a ``__repr__`` say that its object is closed where it asks while the interpreter ends.
 
     And where it imports what was not loaded, which Python refuses then.
     """
 
     @wraps(show)
-    def shown(self: _T) -> str:
+    def shown(self: object) -> str:
         try:
             return show(self)
         except (ClosedError, ImportError):
@@ -75,7 +76,7 @@ def or_closed(show: Callable[[_T], str]) -> Callable[[_T], str]:
                 raise
             return f"<cudago.{type(self).__name__}: closed>"
 
-    return shown
+    return cast("_Show", shown)
 
 
 def whole(value: object, name: str) -> int:

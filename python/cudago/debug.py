@@ -15,7 +15,7 @@ import inspect
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from . import _core
 from ._graph.exec import GraphExec
@@ -189,6 +189,7 @@ class record_origins(_core.Switch):
     __slots__ = ()
 
     if TYPE_CHECKING:
+        __signature__: ClassVar[inspect.Signature]
 
         def __init__(self, on: bool = True) -> None: ...
 
@@ -261,6 +262,7 @@ class watch_pointers(_core.Switch):
     __slots__ = ()
 
     if TYPE_CHECKING:
+        __signature__: ClassVar[inspect.Signature]
 
         def __init__(self, on: bool = True) -> None: ...
 
