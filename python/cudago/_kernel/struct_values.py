@@ -11,7 +11,6 @@ import ctypes
 import math
 import operator
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 from .. import _core
@@ -21,7 +20,6 @@ from .._numpy import np
 ADDRESS = 8  # bytes of an address
 
 
-@cache
 def pointer_type() -> np.dtype[Any]:
     """Return the type of a field that is an address: equal to uint64, but made of memory too."""
     return np.dtype("u8", metadata={"cudago": "pointer"})
