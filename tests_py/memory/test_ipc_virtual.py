@@ -338,7 +338,7 @@ def test_a_child_that_does_not_start_leaves_no_file_open(pair):
             assert starts(1, 2, 3) == 0  # what is opened once is open from here on
             before = files()
             for _ in range(2):
-                raises((AttributeError, pickle.PicklingError), "pickle",
+                raises((AttributeError, pickle.PicklingError), "local object",
                     lambda: starts(buffer, buffer.view("u1"), lambda: None))
                 assert files() == before, (files(), before)
             mp.set_executable("/nowhere/python")
