@@ -15,9 +15,11 @@ QUIET int cudago_change_begin(cudago_change *c, ExecObject *self, uint64_t node)
     PyObject *record;
     if (!self->x || cudago_exec_lost(self->x)) return 0;
     const cudago_owned *w = cudago_owned_changeable(self->x, node, &record);
-    if (!w || cudago_may_walk(w->k)) return 0;
+    if (!w) return 0;
+    KernelObject *kernel = (KernelObject *)PyTuple_GetItem(record, 0);
+    if (kernel->work && !kernel->counted) return 0;
     c->node = node;
-    c->kernel = (KernelObject *)NEW_REF(PyTuple_GetItem(record, 0));
+    c->kernel = (KernelObject *)NEW_REF(kernel);
     c->k = w->k;
     c->n = 0;
     return 1;
@@ -53,12 +55,40 @@ static QUIET int has_inside(const cudago_change *c, const cudago_packing *p, PyO
     return inside;
 }
 
+static QUIET int is_operand(PyObject *o) { return cudago_is(o, CLS_OPERAND); }
+static QUIET int is_apart(const OperandObject *a, const OperandObject *b) {
+    return a->address + a->nbytes <= b->address || b->address + b->nbytes <= a->address;
+}
+
+/* Of a kernel that counts the elements: does one argument become what Python is to look at (renewed.py)? That is the count
+ * itself, memory of another size or element type, or one that lies worse; and inputs that the output overlaps in part. */
+static QUIET int recounts(const cudago_change *c, PyObject *record) {
+    if (!c->kernel->counted) return 0;
+    int last = c->k->n - 1;
+    PyObject *now[CUDAGO_MAX_PARAMS];
+    for (int i = 0; i <= last; i++) now[i] = PyTuple_GetItem(record, 2 + i);
+    for (int i = 0; i < c->n; i++) {
+        const OperandObject *before = (OperandObject *)now[c->which[i]], *o = (OperandObject *)c->items[i];
+        now[c->which[i]] = c->items[i];
+        if (c->which[i] == last || is_operand((PyObject *)before) != is_operand((PyObject *)o)) return 1;
+        if (!is_operand((PyObject *)o)) continue;
+        if (o->nbytes != before->nbytes || o->element != before->element || (o->address & ~before->address & 15)) return 1;
+    }
+    const OperandObject *out = (OperandObject *)now[last - 1];
+    for (int i = 0; i < last - 1; i++) {
+        const OperandObject *in = (OperandObject *)now[i];
+        if (is_operand(now[i]) && in->address != out->address && !is_apart(in, out)) return 1;
+    }
+    return 0;
+}
+
 static QUIET void change_now(ExecObject *self, void *at, cudago_refusal *why) {
     changing *a = at;
     const cudago_packing *p = a->p;
     PyObject *record;
     cudago_owned *w = cudago_owned_changeable(self->x, a->change->node, &record);
-    if ((a->left = !w || w->k != p->k || has_inside(a->change, p, record) || cudago_owned_lost(w) || cudago_pack_lost(p))) return;
+    if ((a->left = !w || w->k != p->k || has_inside(a->change, p, record) || recounts(a->change, record) ||
+                   cudago_owned_lost(w) || cudago_pack_lost(p))) return;
     cudago_ref refs[CUDAGO_MAX_CHANGES];
     int n = cudago_packed_values(p) ? 0 : cudago_refs_of(p, refs);
     if ((a->left = cudago_uses_capture(refs, n))) {
@@ -114,11 +144,13 @@ QUIET int cudago_change_number(ExecObject *self, uint64_t node, PyObject *name, 
     PyObject *record;
     if (!self->x || cudago_exec_lost(self->x) || cudago_watcher || !cudago_update_calm(self->x)) return 0;
     cudago_owned *w = cudago_owned_changeable(self->x, node, &record);
-    if (!w || cudago_owned_lost(w) || cudago_may_walk(w->k)) return 0;
-    if (name) place = cudago_kernel_named((KernelObject *)PyTuple_GetItem(record, 0), w->k, name);
+    if (!w || cudago_owned_lost(w)) return 0;
+    KernelObject *kernel = (KernelObject *)PyTuple_GetItem(record, 0);
+    if (name) place = cudago_kernel_named(kernel, w->k, name);
+    if (kernel->work && (!kernel->counted || place == w->k->n - 1)) return 0;
     int32_t r = 0;
     int changed = place >= 0 && place < w->k->n && cudago_owned_number(self->x, w, record, (int)place, given, &r);
     if (!r) return changed;
     cudago_shape shape = w->shape; /* raising runs Python, which may end the node */
-    return cudago_launch_error("cuGraphExecKernelNodeSetParams", (KernelObject *)PyTuple_GetItem(record, 0), w->k, &shape, r);
+    return cudago_launch_error("cuGraphExecKernelNodeSetParams", kernel, w->k, &shape, r);
 }

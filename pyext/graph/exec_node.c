@@ -106,15 +106,10 @@ static int update_placed(ExecNodeObject *self, PyObject *places) {
     return end_change(self, &c, simple);
 }
 
-static QUIET int may_walk(const ExecObject *exec, const KernelObject *kernel) {
-    const cudago_kernel *k = kernel->on[exec->device];
-    return k && cudago_may_walk(k);
-}
-
 /* update(config, kernel, *args). Where slots are used Python notes which the arguments of another kernel leave. */
 static int update_launch(ExecNodeObject *self, PyObject *const *args, Py_ssize_t n) {
     if (!cudago_is(args[0], CLS_CONFIG) || !cudago_is(args[1], CLS_KERNEL)) return 0;
-    if (may_walk(self->exec, (KernelObject *)args[1])) return 0;
+    if (((KernelObject *)args[1])->work) return 0;
     if (self->exec->slots && !cudago_has_kernel(self->exec, self->number, args[1])) return 0;
     PyObject *r = cudago_update_launch(self->exec, self->number, args[0], args[1], args + 2, n - 2);
     Py_XDECREF(r);

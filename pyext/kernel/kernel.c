@@ -223,13 +223,20 @@ static PyObject *kernel_set_elements(KernelObject *self, PyObject *elements) {
     Py_RETURN_NONE;
 }
 
-QUIET int cudago_may_walk(const cudago_kernel *k) {
-    static const uint8_t fill[] = {8, 8, 8, 4, 4, 4, 4, 8, 8, 8, 8}, copy[] = {8, 8, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8};
-    const uint8_t *sizes = k->n == sizeof fill ? fill : k->n == sizeof copy ? copy
-                                                                            : NULL;
-    for (int i = 0; sizes && i < k->n; i++)
-        if (k->params[i].size != sizes[i]) return 0;
-    return sizes != NULL;
+/* _set_work(work: str, counted: bool): once, when the kernel is made. */
+static PyObject *kernel_set_work(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "_set_work takes work, counted"), NULL;
+    PyObject *before = self->work;
+    self->work = NEW_REF(args[0]);
+    self->counted = args[1] == Py_True;
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+static PyObject *kernel_work(KernelObject *self, void *closure) {
+    CUDAGO_ENTER(NULL);
+    return self->work ? NEW_REF(self->work) : PyUnicode_FromString("");
 }
 
 /* _set_names(tuple): the names of the parameters. None stands for one that no keyword argument means. */
@@ -278,6 +285,7 @@ static void kernel_dealloc(KernelObject *self) {
     Py_XDECREF(self->owner);
     Py_XDECREF(self->elements);
     Py_XDECREF(self->names);
+    Py_XDECREF(self->work);
     free(self->by_name);
     cudago_free((PyObject *)self);
 }
@@ -288,12 +296,14 @@ static PyMethodDef methods[] = {
     {"_set_attribute", METHOD(kernel_set_attribute), METH_FASTCALL, NULL},
     {"_set_elements", METHOD(kernel_set_elements), METH_O, NULL},
     {"_set_names", METHOD(kernel_set_names), METH_O, NULL},
+    {"_set_work", METHOD(kernel_set_work), METH_FASTCALL, NULL},
     {"_max_active_blocks", METHOD(kernel_blocks), METH_FASTCALL, NULL},
     {"_clusters", METHOD(kernel_clusters), METH_FASTCALL, NULL},
     {0},
 };
 static PyGetSetDef getset[] = {
     {"name", (getter)kernel_name, NULL, DOC_KERNEL_NAME, NULL},
+    {"_work", (getter)kernel_work, NULL, NULL, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(KernelObject), {0}};

@@ -78,10 +78,6 @@ typedef struct cudago_kernel {
 } cudago_kernel;
 #define CUDAGO_MAX_PARAMS 1024
 
-/* May it be a kernel of cudago's own that walks over the elements of tensors (strided.py)? Its arguments describe them together,
- * so none is changed alone. By the sizes of its parameters, which few others have: Python knows. */
-QUIET int cudago_may_walk(const cudago_kernel *k);
-
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
@@ -92,6 +88,8 @@ typedef struct {
     PyObject *names;    /* tuple: of the parameters, interned, as keyword arguments; NULL: nobody has asked for them */
     PyObject **by_name; /* what is in it, borrowed: updates look here, and a call for each costs more than all else */
     Py_ssize_t n_names;
+    PyObject *work; /* str: what a kernel of cudago's own does, whose arguments describe memory together (_kernel/work.py); or NULL */
+    int counted;    /* the last argument is the number of elements of all tensors, the one before the memory that is written */
     cudago_kernel *on[CUDAGO_MAX_DEVICES];
 } KernelObject;
 

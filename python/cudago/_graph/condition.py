@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from .. import _core
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
+from .._kernel.work import set_work
 from .._native import number_text, whole
 
 if TYPE_CHECKING:
@@ -141,11 +142,13 @@ def _source() -> str:
 def _kernel(name: str) -> Kernel:
     kernel = _setters.get(name)
     if kernel is None:
-        kernel = _setters[name] = ObjectCode.from_ptx(_source()).get_kernel(f"cudago_set_{name}")
+        kernel = ObjectCode.from_ptx(_source()).get_kernel(f"cudago_set_{name}")
+        set_work(kernel, "condition")
+        _setters[name] = kernel
     return kernel
 
 
-def setter(condition: Condition, value: Any) -> tuple[LaunchConfig, Kernel, tuple[Any, ...]]:
+def setter(condition: Condition | int, value: Any) -> tuple[LaunchConfig, Kernel, tuple[Any, ...]]:
     """Return the launch that sets a condition, after checking its operands."""
     size = getattr(value, "nbytes", None)
     # NumPy's scalars have nbytes too.

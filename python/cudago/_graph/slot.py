@@ -7,8 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
+from .._kernel.work import COUNTED
 from .._tensor import renewed
 from ..errors import ClosedError
+from .condition import setter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -204,15 +206,20 @@ def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) ->
     record = step._record(node)
     assert record is not None
     kernel, config, *args = record
-    if new and renewed.work_of(kernel) == "fill":  # whose dst it is: there are no others
+    if new and kernel._work == "fill":  # whose dst it is: there are no others
         (dst,) = new.values()
-        name: str = step._params(node)[1][0][2]
+        name = step._params(node)[1][0][2]
         if dst is None:
             raise TypeError(f"a slot is the dst of fill {name!r}, not None")
         config, kernel, *args = renewed.filled(record, name, step.device, dst, None)
         new = {}
     for place, given in new.items():
         args[int(place)] = given
+    if new and kernel._work in COUNTED:
+        name = step._params(node)[1][0][2]
+        config, kernel, *args = renewed.counted(record, name, (config, kernel, *args))
+    if new and kernel._work == "condition":
+        config, kernel, (*args,) = setter(*args)
     return step._update_kernel, node, config, kernel, tuple(args)
 
 

@@ -8,12 +8,13 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._kernel.kernel import Kernel
+from .._kernel.work import COUNTED
 from .._stream.callee import expect_callback
 from .._stream.memop import condition_code
 from .._tensor import copy, renewed
 from .._tensor.element import is_narrow, pattern_for
 from .._tensor.operand import as_tensor, has_gaps
+from .condition import setter
 from .params import changed, is_change
 from .retained import object_of
 from .slot import Slot, check_update, note_update, plain, uses_of
@@ -242,12 +243,16 @@ def _of_kernel(
     if is_whole and isinstance(args[1], _core.Kernel):
         return _kernel
     record = owner._record(node._id)
-    work = "" if record is None else renewed.work_of(record[0])
+    work = "" if record is None else record[0]._work
     if work == "conversion":
         raise ValueError(
             f"{node.name!r} converts between element types, and cannot be updated by itself: "
             "capture the conversion again, and update with that graph"
         )
+    if work in COUNTED:
+        return _counted
+    if work == "condition":
+        return _condition
     if work:
         change, takes = (_fill, "dst, value") if work == "fill" else (_copy, "dst=, src=")
         if args and isinstance(args[0], dict | _core.LaunchConfig | _core.Kernel):
@@ -284,6 +289,31 @@ def _copy(
     _renew(node, owner, renewed.copied(record, node.name, owner.device, dst, src))
 
 
+def _counted(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **named: Any
+) -> None:
+    record = owner._record(node._id)
+    assert record is not None
+    launched = changed(record, change, named)
+    if launched[1] is not record[0]:
+        raise TypeError(
+            f"{node.name!r} is of a kernel that counts the elements of its tensors: update it with "
+            "other tensors and numbers, or as a whole with config, kernel and all arguments"
+        )
+    check_update(owner, launched)
+    _renew(node, owner, renewed.counted(record, node.name, tuple(map(plain, launched))))
+    note_update(owner, node._id, "kernel", enumerate(launched[2:]))
+
+
+def _condition(node: Node | ExecNode, owner: Graph | GraphExec, /, value: Any) -> None:
+    check_update(owner, (value,))
+    record = owner._record(node._id)
+    assert record is not None
+    config, kernel, args = setter(record[2], plain(value))
+    _renew(node, owner, (config, kernel, *args))
+    note_update(owner, node._id, "kernel", ((1, value),))
+
+
 def _renew(node: Node | ExecNode, owner: Graph | GraphExec, launched: tuple[Any, ...]) -> None:
     config, kernel, *args = launched
     owner._update_kernel(node._id, config, kernel, tuple(args))
@@ -305,10 +335,10 @@ def _set_kernel(
     is_new: bool,
 ) -> None:
     """Update a kernel node as a whole; `is_new` if its parameters are other ones than before."""
-    if type(kernel) is Kernel and renewed.work_of(kernel):
+    if isinstance(kernel, _core.Kernel) and kernel._work:
         raise ValueError(
             f"kernel {kernel.name} is one of cudago's own, which are not checked for what their "
-            "arguments have them write: add a fill or a copy, and update that by dst, value or src"
+            f"arguments have them write: capture the {kernel._work} by itself"
         )
     check_update(owner, args)
     owner._update_kernel(node._id, config, kernel, tuple(map(plain, args)))
@@ -354,4 +384,8 @@ _UPDATES: dict[str, Callable[..., None]] = {
     "semaphore signal": _semaphore,
     "semaphore wait": _semaphore,
 }
-_OURS: dict[Callable[..., None], str] = {_fill: "fill", _copy: "copy"}
+_OURS: dict[Callable[..., None], str] = {
+    _fill: "fill",
+    _copy: "copy",
+    _condition: "node that sets a condition",
+}

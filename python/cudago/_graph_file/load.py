@@ -15,6 +15,7 @@ from .._graph.edge import PLAIN, PORTS
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
 from .._kernel.structs import Made
+from .._kernel.work import set_work
 from .._stream.memop import CONDITIONS
 from ..errors import CUDAError, GraphFileError, KernelNotFoundError
 from .archive import Archive
@@ -234,5 +235,7 @@ class _Loader:
             kernel = self._code_of(of.code).get_kernel(of.entry, device=self._graph.device)
             if len(of.parameters) == len(kernel.signature):
                 kernel._names = of.parameters
+            if of.work:
+                set_work(kernel, of.work)
             self._kernels[number] = kernel
         return kernel

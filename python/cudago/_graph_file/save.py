@@ -67,7 +67,7 @@ class _Maker:
         self._conditions: dict[int, tuple[int, int | None]] = {}  # by handle: number, default
         self._allocated: list[_Alloc] = []  # by address
         self._overlap = False  # whether some of them have the same address
-        self._early = False  # whether something is programmatic
+        self._is_later = False  # whether version 1 has no fields for something
         self._slots: dict[tuple[int, str | int], str] = {
             (use.node, use.place): name for name, uses in uses_of(graph).items() for use in uses
         }
@@ -80,7 +80,7 @@ class _Maker:
         self.ranges.merge()
         return {
             "format": FORMAT,
-            "version": VERSION if self._early else 1,
+            "version": VERSION if self._is_later else 1,
             "maker": f"cudago {__version__}, {driver_name()} driver, {self.graph.device.name}",
             "code": [{"kind": kind} for kind, _ in self.code],
             "kernels": self._kernels,
@@ -125,7 +125,7 @@ class _Maker:
             if how not in PORTS:
                 raise _cannot(node, path, f"another library has made an edge to it, of {how}")
             made[numbers[end]].setdefault("edges", []).append([numbers[start], how])
-            self._early = True
+            self._is_later = True
         for one in made:
             one.get("edges", []).sort()
         return made
@@ -225,7 +225,7 @@ class _Maker:
         if record is None:
             raise _CannotSaveError("its kernel is not of cudago")
         kernel, config, *args = record
-        self._early |= config.programmatic
+        self._is_later |= config.programmatic
         return {
             "kernel": self._kernel(kernel),
             "config": _config(config),
@@ -240,7 +240,10 @@ class _Maker:
             number = self._kernel_numbers[kernel] = len(self._kernels)
             names = list(kernel.parameter_names)
             entry = kernel._fact("symbol") or kernel.name
-            self._kernels.append({"code": self._code(kernel), "entry": entry, "parameters": names})
+            row = {"code": self._code(kernel), "entry": entry, "parameters": names}
+            if kernel._work:
+                self._is_later, row["work"] = True, kernel._work
+            self._kernels.append(row)
         return number
 
     def _code(self, kernel: Kernel) -> int:

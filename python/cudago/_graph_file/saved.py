@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from .. import _core
 
 FORMAT = "cudago graph"
-VERSION = 2  # of files with programmatic edges or launches; others are written as version 1
+VERSION = 2  # of files with what version 1 has no fields for; others are written as that
 MOST_DEPTH = 64  # of graphs inside graphs
 
 NODE_KINDS = (
@@ -37,11 +37,15 @@ class Code(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel: its code, its symbol there, and the names of its parameters if they are known."""
+    """A kernel: its code, its symbol there, and the names of its parameters if they are known.
+
+    The work is what one of cudago's own does, or "".
+    """
 
     code: int
     entry: str
     parameters: tuple[str, ...]
+    work: str
 
 
 class Memory(NamedTuple):

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from .._graph.edge import PORTS
+from .._kernel.work import WORKS
 from .._stream.memop import CONDITIONS
 from .archive import TEXT
 from .fields import (
@@ -153,6 +154,7 @@ class _Parser:
             fields.take("code", natural(len(self._code) - 1)),
             fields.take("entry", text),
             fields.take("parameters", list_of(text)),
+            fields.take("work", one_of(WORKS)) if self._version > 1 and "work" in fields else "",
         )
         fields.end()
         return made

@@ -166,7 +166,7 @@ def converted(tensor: Tensor, target: str, stream: Stream) -> Tensor:
 
 def _kernel(source: str, target: str, stream: Stream) -> Kernel:
     name, text = f"{source}_to_{target}", partial(_text, source, target)
-    return strided.kernel_of(name, text, name, stream.device.ordinal)
+    return strided.kernel_of(name, text, name, "conversion", stream.device.ordinal)
 
 
 def _empty(like: Tensor, name: str, stream: Stream) -> Tensor:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.program import Program
+from .._kernel.work import set_work
 from .._stream.stream import stream_of
 from .creation import empty
 from .number import is_of_numpy, number_as
@@ -50,7 +51,10 @@ _TAKEN = ("i", "n")  # the element's index, and the number of elements
 _BLOCK = 256
 _MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
 
+# The parameters have the names that were declared, by which updates of nodes know them. Inside of
+# the loop these are the elements.
 _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n) {{
+    {pointers}
     unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
         {loads}
@@ -103,7 +107,9 @@ class ElementwiseKernel:
     Notes
     -----
     Stream-ordered on the stream of each call. Compiled at the first call for each device, and for
-    each choice of which inputs are numbers.
+    each choice of which inputs are numbers. The node of a captured call is updated by the declared
+    names, as in ``node.update(x=other, a=3.0)``: tensors of the same size, or all of them of
+    another, which is counted anew.
 
     Examples
     --------
@@ -144,18 +150,21 @@ class ElementwiseKernel:
         return state[0], state[1] | {"_kernels": {}}
 
     def _source(self, is_tensor: tuple[bool, ...]) -> str:
-        parameters: list[str] = []
-        loads: list[str] = []
-        for k, ((ctype, name), many) in enumerate(zip(self._inputs, is_tensor, strict=True)):
-            spelled = _TYPES[ctype][1]
-            parameters.append(f"const {spelled}* cudago_in_{k}" if many else f"{spelled} {name}")
-            if many:
-                loads.append(f"const {spelled} {name} = cudago_in_{k}[i];")
         ctype, out = self._output
-        parameters.append(f"{_TYPES[ctype][1]}* cudago_out")
+        parameters: list[str] = []
+        pointers = [f"{_TYPES[ctype][1]}* const cudago_out = {out};"]
+        loads: list[str] = []
+        for k, ((of, name), many) in enumerate(zip(self._inputs, is_tensor, strict=True)):
+            spelled = _TYPES[of][1]
+            parameters.append(f"const {spelled}* {name}" if many else f"{spelled} {name}")
+            if many:
+                pointers.append(f"const {spelled}* const cudago_in_{k} = {name};")
+                loads.append(f"const {spelled} {name} = cudago_in_{k}[i];")
+        parameters.append(f"{_TYPES[ctype][1]}* {out}")
         return _SOURCE.format(
             name=self._name,
             parameters=", ".join(parameters),
+            pointers=" ".join(pointers),
             loads=" ".join(loads),
             ctype=_TYPES[ctype][1],
             out=out,
@@ -168,7 +177,9 @@ class ElementwiseKernel:
         if kernel is None:
             program = Program(self._source(is_tensor), "c++", options=self._options)
             code = program.compile(device=device)
-            kernel = self._kernels.setdefault(key, code.get_kernel(self._name, device=device))
+            made = code.get_kernel(self._name, device=device)
+            set_work(made, "elements")
+            kernel = self._kernels.setdefault(key, made)
         return kernel
 
     def __call__(self, *args: Any, stream: StreamLike, out: Tensor | None = None) -> Tensor:
@@ -233,8 +244,7 @@ class ElementwiseKernel:
         if out is None:
             out = empty(shapes.pop(), _TYPES[self._output[0]][0], stream=on)
         if out.size:
-            blocks = min(-(-out.size // _BLOCK), _MOST_BLOCKS)
-            launch(on, LaunchConfig(blocks, _BLOCK), kernel, *values, out, out.size)
+            launch(on, config_for(out.size), kernel, *values, out, out.size)
         return out
 
     def _refuse_overlap(self, values: list[Any], out: Tensor) -> None:
@@ -263,6 +273,11 @@ class ElementwiseKernel:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
         return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
+
+
+def config_for(size: int) -> LaunchConfig:
+    """Return the configuration for a number of elements."""
+    return LaunchConfig(max(1, min(-(-size // _BLOCK), _MOST_BLOCKS)), _BLOCK)
 
 
 def _check(tensor: Any, declared: tuple[str, str], name: str) -> None:

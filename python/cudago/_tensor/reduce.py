@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.program import Program
+from .._kernel.work import set_work
 from .._stream.stream import stream_of
 from .creation import empty
 from .elementwise import _TYPES, _check, _declared
@@ -27,37 +28,39 @@ _MOST_BLOCKS = 1024  # what one block then reduces at once
 
 # The threads that have no element take no part: no value of theirs would be neutral for any
 # operation. The threads that have one are the first of their block.
-_SOURCE = """extern "C" __global__ void {name}(const {t}* in, {u}* out, unsigned long long n) {{
-    __shared__ {u} part[{block}];
-    const unsigned long long first = (unsigned long long)blockIdx.x * {block};
-    const unsigned count = n - first < {block} ? (unsigned)(n - first) : {block};
-    const unsigned k = threadIdx.x;
-    if (k < count) {{
-        {u} sum;
-        const unsigned long long step = (unsigned long long)gridDim.x * {block};
-        for (unsigned long long i = first + k; i < n; i += step) {{
-            const {t} {x} = in[i];
+_SOURCE = """extern "C" __global__ void {name}(const {t}* {x}, {u}* {z}, unsigned long long n) {{
+    const {t}* const cudago_in = {x};
+    {u}* const cudago_out = {z};
+    __shared__ {u} cudago_part[{block}];
+    const unsigned long long cudago_first = (unsigned long long)blockIdx.x * {block};
+    const unsigned cudago_count = n - cudago_first < {block} ? (unsigned)(n - cudago_first) : {block};
+    const unsigned cudago_k = threadIdx.x;
+    if (cudago_k < cudago_count) {{
+        {u} cudago_sum;
+        const unsigned long long cudago_step = (unsigned long long)gridDim.x * {block};
+        for (unsigned long long i = cudago_first + cudago_k; i < n; i += cudago_step) {{
+            const {t} {x} = cudago_in[i];
             const {u} b = {map};
-            if (i == first + k) {{
-                sum = b;
+            if (i == cudago_first + cudago_k) {{
+                cudago_sum = b;
             }} else {{
-                const {u} a = sum;
-                sum = {operation};
+                const {u} a = cudago_sum;
+                cudago_sum = {operation};
             }}
         }}
-        part[k] = sum;
+        cudago_part[cudago_k] = cudago_sum;
     }}
     __syncthreads();
-    for (unsigned half = {block} / 2; half; half /= 2) {{
-        if (k < half && k + half < count) {{
-            const {u} a = part[k], b = part[k + half];
-            part[k] = {operation};
+    for (unsigned cudago_half = {block} / 2; cudago_half; cudago_half /= 2) {{
+        if (cudago_k < cudago_half && cudago_k + cudago_half < cudago_count) {{
+            const {u} a = cudago_part[cudago_k], b = cudago_part[cudago_k + cudago_half];
+            cudago_part[cudago_k] = {operation};
         }}
         __syncthreads();
     }}
-    if (k == 0) out[blockIdx.x] = part[0];
+    if (cudago_k == 0) cudago_out[blockIdx.x] = cudago_part[0];
 }}
-"""
+"""  # noqa: E501
 
 
 def _expression(text: str, what: str) -> str:
@@ -80,7 +83,8 @@ class ReduceKernel:
 
     Notes
     -----
-    Stream-ordered on the stream of each call. Compiled at the first call for each device.
+    Stream-ordered on the stream of each call. Compiled at the first call for each device. The node
+    of a captured call is updated by the declared names; the elements of other memory are counted.
 
     Examples
     --------
@@ -105,19 +109,7 @@ class ReduceKernel:
             raise ValueError(
                 f"input and output must be one type and name each, got {input!r} and {output!r}"
             )
-        if inputs[0][1] in (
-            "a",
-            "b",
-            "in",
-            "out",
-            "part",
-            "first",
-            "count",
-            "k",
-            "sum",
-            "half",
-            "step",
-        ):
+        if inputs[0][1] in ("a", "b"):
             raise ValueError(f"input must have another name than {inputs[0][1]!r}, which is taken")
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             raise ValueError(f"name must be a C identifier, got {name!r}")
@@ -126,8 +118,10 @@ class ReduceKernel:
         self._identity: Any = identity
         self._name: str = name
         self._options: ProgramOptions | None = options
-        (t, x), u = inputs[0], _TYPES[outputs[0][0]][1]
+        (t, x), (of, z) = inputs[0], outputs[0]
+        u = _TYPES[of][1]
         step = {"name": name, "u": u, "block": _BLOCK, "x": x}
+        step["z"] = z if z != x else "cudago_result"
         step["operation"] = _expression(operation, "operation")
         mapped = _expression(x if map is None else map, "map")
         # The second source reduces what the blocks of the first one made.
@@ -147,6 +141,7 @@ class ReduceKernel:
         if kernel is None:
             program = Program(self._sources[which], "c++", options=self._options)
             made = program.compile(device=device).get_kernel(self._name, device=device)
+            set_work(made, "reduction")
             kernel = self._kernels.setdefault((device.ordinal, which), made)
         return kernel
 

@@ -9,35 +9,20 @@ does all of what was passed keeps what was passed, by which an update knows shap
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._native import number_text
 from . import copy, strided
 from .element import element, shortest
+from .elementwise import config_for
 from .operand import as_tensor
 
 if TYPE_CHECKING:
-    from .._kernel.kernel import Kernel
     from .._memory.device import Device
     from .tensor import Tensor
 
-_OURS = re.compile(r"(?:(fill|copy)_(?:1|2|4|8|16)|[a-z]+[0-9]*_to_[a-z]+[0-9]*)")
-_SHAPE = ("n", "n0", "n1", "n2")
-_DST, _SRC = (tuple(f"{side}{dim}" for dim in range(4)) for side in "ds")
-_FILL = ("dst", "low", "high", *_SHAPE, *_DST)
-_COPY = ("dst", "src", *_SHAPE, *_DST, *_SRC)
 _WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
-
-
-def work_of(kernel: Kernel) -> str:
-    """Return "fill", "copy" or "conversion" for a kernel of ours, also of a file; "" for others."""
-    found = _OURS.fullmatch(kernel.name)
-    if found is None:
-        return ""
-    work = found[1] or "conversion"
-    return work if kernel.parameter_names == (_FILL if work == "fill" else _COPY) else ""
 
 
 # --- fills ----------------------------------------------------------------------------------------
@@ -144,6 +129,76 @@ def _kept(held: Any, name: str, side: str) -> Any:
             "was closed: give dst= and src="
         )
     return was
+
+
+# --- what goes over elements ----------------------------------------------------------------------
+
+
+class _Elements(NamedTuple):
+    """The elements that an argument has: how many, their bytes, and where they begin."""
+
+    number: int
+    nbytes: int
+    address: int
+
+
+def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a launch of an expression's kernel, some of it changed, that fits its tensors.
+
+    Where all tensors have another number of elements than before, that is counted anew.
+    """
+    kernel, before, *held, n = record
+    config, _, *args, given = launched
+    named = [f"{parameter} of {name!r}" for parameter in kernel.parameter_names]
+    if given is not n and given != n:
+        raise ValueError(f"{named[-1]} is the number of elements, which is counted: give tensors")
+    is_reduction = kernel._work == "reduction"
+    if is_reduction and config != before:
+        raise ValueError(f"{name!r} reduces with one block, so its config stays as it is")
+    spans: dict[int, _Elements] = {}
+    for at, (was, now) in enumerate(zip(held, args, strict=True)):
+        if isinstance(was, _core.Operand):
+            is_one = is_reduction and at == len(held) - 1
+            spans[at] = _elements(was, now, 1 if is_one else n, named[at])
+    last, out = spans.popitem()
+    if is_reduction and out.number != 1:
+        raise ValueError(f"{named[last]} must have one element, got {out.number}")
+    counts = {at: of.number for at, of in spans.items()}
+    if not is_reduction:
+        counts[last] = out.number
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{kernel.parameter_names[at]} {count}" for at, count in counts.items())
+        raise ValueError(f"{name!r} needs tensors of one size, got elements: {told}")
+    for at, of in spans.items():
+        apart = of.address >= out.address + out.nbytes or out.address >= of.address + of.nbytes
+        if not apart and of.address != out.address:
+            raise ValueError(f"{named[last]} overlaps with {kernel.parameter_names[at]} in part")
+    count = next(iter(counts.values()))
+    if count != n and config == before and not is_reduction:
+        config = config_for(count)
+    return config, kernel, *args, count
+
+
+def _elements(was: _core.Operand, now: Any, n: int, which: str) -> _Elements:
+    """Return the elements of memory that replaces another, which had `n`."""
+    itemsize = was.nbytes // n if n else 0
+    if now is was:
+        return _Elements(n, was.nbytes, was.address)
+    if _is_bytes(now):
+        raise TypeError(f"{which} must be a tensor, not {type(now).__name__}")
+    tensor = as_tensor(now)
+    wanted = getattr(was.object, "dtype_name", tensor.dtype_name)
+    if tensor.dtype_name != wanted or tensor.itemsize != itemsize:
+        what = f"elements of type {wanted}" if tensor.dtype_name != wanted else f"{itemsize} bytes"
+        raise TypeError(f"{which} must have {what}, got {tensor.dtype_name}")
+    if not tensor.is_contiguous:
+        raise ValueError(f"{which} must have no gaps, got strides {tensor.strides}")
+    if tensor.handle % itemsize and tensor.size:
+        raise ValueError(
+            f"{which} must be aligned to the {itemsize} bytes of an element, but begins at "
+            f"{tensor.handle:#x}"
+        )
+    return _Elements(tensor.size, tensor.nbytes, tensor.handle)
 
 
 def _unknown(name: str, does: str, give: str) -> ValueError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _core
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.object_code import ObjectCode
+from .._kernel.work import set_work
 from .._ordinal import device_at
 from .element import is_narrow
 from .place import is_pageable
@@ -136,7 +137,7 @@ def _words_text() -> str:
     return "".join(f(word) for f in (_fill_kernel, _copy_kernel) for word in _WORDS)
 
 
-def kernel_of(module: str, text: Callable[[], str], name: str, ordinal: int) -> Kernel:
+def kernel_of(module: str, text: Callable[[], str], name: str, work: str, ordinal: int) -> Kernel:
     """Return a kernel of ours, loaded on the device; `text` writes the PTX of its module."""
     kernel = _kernels.get((name, ordinal))
     if kernel is None:
@@ -145,6 +146,7 @@ def kernel_of(module: str, text: Callable[[], str], name: str, ordinal: int) -> 
             code = ObjectCode.from_ptx(".version 6.0\n.target sm_50\n.address_size 64\n" + text())
             _codes.append((module, code))
         kernel = code.get_kernel(name, device=device_at(ordinal))
+        set_work(kernel, work)
         _kernels[name, ordinal] = kernel
     return kernel
 
@@ -222,7 +224,7 @@ def _launched(
     name: str, sides: Sequence[Side], box: Box, middle: tuple[Any, ...], start: int
 ) -> tuple[Any, ...]:
     device = sides[0].tensor.device or sides[-1].tensor.device or device_at()
-    kernel = kernel_of("words", _words_text, name, device.ordinal)
+    kernel = kernel_of("words", _words_text, name, name.split("_")[0], device.ordinal)
     return launched(kernel, sides, box, middle, start)
 
 
