@@ -74,10 +74,12 @@ static QUIET int recounts(const cudago_change *c, PyObject *record) {
         if (!is_operand((PyObject *)o)) continue;
         if (o->nbytes != before->nbytes || o->element != before->element || (o->address & ~before->address & 15)) return 1;
     }
+    if (!is_operand(now[last - 1])) return 1; /* an address, as a number */
     const OperandObject *out = (OperandObject *)now[last - 1];
     for (int i = 0; i < last - 1; i++) {
         const OperandObject *in = (OperandObject *)now[i];
-        if (is_operand(now[i]) && in->address != out->address && !is_apart(in, out)) return 1;
+        if (!is_operand(now[i]) || is_apart(in, out)) continue;
+        if (in->address != out->address || in->nbytes != out->nbytes) return 1;
     }
     return 0;
 }

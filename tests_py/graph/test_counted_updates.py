@@ -300,3 +300,77 @@ def test_a_condition_is_set_from_memory_of_any_size(graph, stream, kind):
         owner.launch(stream)
         assert not written.numpy(stream=stream).any()
         owner.close()
+
+
+class Answers:
+    """Another library's object, which answers with other memory each time that it is asked."""
+
+    def __init__(self, *tensors):
+        self.tensors, self.nbytes, self.shape = list(tensors), tensors[0].nbytes, tensors[0].shape
+        self.dtype = tensors[0].dtype
+
+    def __dlpack__(self, **how):
+        asked = self.tensors[0] if len(self.tensors) == 1 else self.tensors.pop(0)
+        return asked.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.tensors[0].__dlpack_device__()
+
+
+def test_the_memory_that_was_counted_is_used(added, tensor, stream):
+    node, run, _ = added
+    out, small = tensor(0), tensor(0, 10)
+    given = Answers(out, small)
+    node.update(z=given)
+    assert node.params.args[3] is given
+    run()
+    assert (out.numpy(stream=stream) == 4).all()
+    assert not small.numpy(stream=stream).any()
+
+
+def test_a_condition_is_read_from_the_memory_that_there_is(graph, stream):
+    byte, wide = cu.asarray([1], "u1", stream=stream), cu.zeros(1, "i8", stream=stream)
+    written = cu.zeros(4, "u1", stream=stream)
+    condition = graph.condition()
+    node = graph.set_condition(condition, wide)
+    lies = Answers(wide, byte)
+    lies.tensors.pop(0)
+    node.update(lies)  # which says that it has 8 bytes
+    node.if_then(condition).body.memset(written, 7)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert written.numpy(stream=stream).all()
+
+
+def test_an_address_as_a_number_is_not_counted(added, tensor, stream, graph):
+    node, run, z = added
+    run()
+    config, kernel, args = node.params.config, node.params.kernel, node.params.args
+    graph.launch(config, kernel, *args[:3], z.handle, args[4])
+    with graph.instantiate() as step:
+        (own,) = step.nodes
+        for change in ({"x": tensor(3)}, {"x": tensor(3)}, {"z": None}, {"a": 3.0, "z": tensor(0)}):
+            assert "z of 'kernel_0' was given as an address" in told(own, change)
+
+
+def test_no_elements(added, tensor, stream):
+    node, run, _ = added
+    none, x, out = tensor(0, 0), tensor(5, 10), tensor(0, 10)
+    node.update(x=none, y=none, z=none)
+    run()
+    node.update(x=x, y=x, z=out)
+    run()
+    assert (out.numpy(stream=stream) == 15).all()
+
+
+def test_an_overlap_of_other_elements(held, tensor, stream):
+    """Begins at the same address, but one element lies where others are still read."""
+    narrowed = cu.elementwise("double x", "float z", "z = (float)x")
+    x, z = tensor(1.5, N, "f8"), tensor(0)
+    node, run = held(lambda: narrowed(x, stream=stream, out=z))
+    inside = x.buffer.view("f4")[:N]
+    assert "overlaps with x in part" in told(node, {"z": inside})
+    node.update(z=tensor(0))
+    assert "overlaps with x in part" in told(node, {"z": inside})
+    run()
+    narrowed._kernels.clear()

@@ -255,7 +255,7 @@ def test_a_slot_of_one_fill_can_have_gaps(graph, stream):
         expected = np.zeros((4, 4), "f4")
         expected[1:3, 2:] = 1
         assert (n.numpy(stream=stream) == expected).all()
-        with pytest.raises(TypeError, match="a slot is the dst of fill 'kernel_0', not None"):
+        with pytest.raises(TypeError, match="the dst of fill 'kernel_0' cannot be None"):
             step.bind(d=None)
 
 

@@ -163,11 +163,16 @@ def setter(condition: Condition | int, value: Any) -> tuple[LaunchConfig, Kernel
             ) from None
         if not 0 <= value < 1 << 32:
             raise OverflowError(f"value must be 0 to 2**32-1, got {number_text(value)}")
-    elif size in _LOADS:
-        name = f"memory_{size}"
-        address = _core._operand(value, value, False).address
-        if address % size:
-            raise ValueError(f"value of {size} bytes must be aligned to them, got {address:#x}")
     else:
-        raise ValueError(f"value must have 1, 2, 4 or 8 bytes, got {size}")
+        # What the object says of its size need not be true, nor be so when it is asked again.
+        value = _core._operand(value, value, False)
+        size, name = value.nbytes, f"memory_{value.nbytes}"
+        if value.kind == "array":
+            raise TypeError("value must not be an OpaqueArray, which has no address")
+        if size not in _LOADS:
+            raise ValueError(f"value must have 1, 2, 4 or 8 bytes, got {size}")
+        if value.address % size:
+            raise ValueError(
+                f"value of {size} bytes must be aligned to them, got {value.address:#x}"
+            )
     return LaunchConfig(grid=1, block=1), _kernel(name), (condition, value)

@@ -7,10 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
-from .._kernel.work import COUNTED
-from .._tensor import renewed
 from ..errors import ClosedError
-from .condition import setter
+from .own_kernel import launched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -206,20 +204,13 @@ def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) ->
     record = step._record(node)
     assert record is not None
     kernel, config, *args = record
-    if new and kernel._work == "fill":  # whose dst it is: there are no others
-        (dst,) = new.values()
+    if new and kernel._work:
         name = step._params(node)[1][0][2]
-        if dst is None:
-            raise TypeError(f"a slot is the dst of fill {name!r}, not None")
-        config, kernel, *args = renewed.filled(record, name, step.device, dst, None)
-        new = {}
-    for place, given in new.items():
-        args[int(place)] = given
-    if new and kernel._work in COUNTED:
-        name = step._params(node)[1][0][2]
-        config, kernel, *args = renewed.counted(record, name, (config, kernel, *args))
-    if new and kernel._work == "condition":
-        config, kernel, (*args,) = setter(*args)
+        given = {int(place): thing for place, thing in new.items()}
+        config, kernel, *args = launched(record, name, step.device, given)
+    else:
+        for place, thing in new.items():
+            args[int(place)] = thing
     return step._update_kernel, node, config, kernel, tuple(args)
 
 

@@ -102,7 +102,8 @@ class Stored:
         bind : mapping of str to object, optional
             What to use instead of saved memory: by the names of slots, or of operands, as in
             ``"upload.src"``, ``"saxpy.x"`` and ``"saxpy.2"``. Arguments that are numbers, and
-            ``"mark.event"`` of nodes that record or wait for events, can be given too. Every host
+            ``"mark.event"`` of nodes that record or wait for events, can be given too. What fills,
+            copies and expressions are given is counted as in `Node.update`, or refused. Every host
             node needs a function, by the node's name. Nodes inside are called as in ``"loop/fill"``
             and ``"choose[1]/fill"``.
 

@@ -98,14 +98,13 @@ class Bindings:
         """Whether an object was given for the node."""
         return path in self._paths and not node.what.get("graphs")
 
-    def value(self, path: str, node: Node, place: str | int) -> tuple[Any] | None:
-        """Return the object for an operand in a tuple, or None if none was given."""
-        if (path, place) not in self._kept:
-            return None
-        given = self._kept[path, place]
-        if given is None and node.kind != "kernel":
-            raise TypeError(f"{place} of {node.kind} node {path!r} cannot be None")
-        return (given,)
+    def values(self, path: str, node: Node) -> dict[str | int, Any]:
+        """Return the objects that were given for operands of a node, by their places."""
+        given = {at: self._kept[path, at] for at in node.values if (path, at) in self._kept}
+        for place, thing in given.items():
+            if thing is None and node.kind != "kernel":
+                raise TypeError(f"{place} of {node.kind} node {path!r} cannot be None")
+        return given
 
     def function(self, path: str) -> Callable[[], Any]:
         """Return the function for a host node."""

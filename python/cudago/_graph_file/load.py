@@ -9,19 +9,22 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .. import _zconstants as _z
 from .._graph import slot
 from .._graph.edge import PLAIN, PORTS
+from .._graph.own_kernel import launched
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
 from .._kernel.structs import Made
-from .._kernel.work import set_work
+from .._kernel.work import COUNTED, set_work
 from .._stream.memop import CONDITIONS
+from .._tensor.renewed import Was
 from ..errors import CUDAError, GraphFileError, KernelNotFoundError
 from .archive import Archive
 from .bindings import Bindings
 from .loaded_memory import LoadedMemory
-from .saved import Number, Saved, Slotted, Struct, inner_path, plain, value_memory
+from .saved import Number, Operand, Saved, Slotted, Struct, inner_path, plain, value_memory
 from .saved_text import read
 
 if TYPE_CHECKING:
@@ -153,16 +156,14 @@ class _Loader:
                 return graph._add_empty(deps, name)
 
     def _add_work(self, graph: Graph, deps: tuple[int, ...], node: saved.Node, path: str) -> int:
-        values = {
-            place: self._bindings.value(path, node, place) or (self._object(value),)
+        bound = self._bindings.values(path, node)
+        given = {
+            place: bound[place] if place in bound else self._object(value)
             for place, value in node.values.items()
         }
-        given = {place: value[0] for place, value in values.items()}
         what = node.what
         if node.kind == "kernel":
-            kernel = self._kernel(node.what["kernel"])
-            config = LaunchConfig(**node.what["config"])
-            args = tuple(given[i] for i in range(len(given)))
+            config, kernel, args = self._launch(node, given, bound)
             id = graph._add_kernel(deps, config, kernel, args, node.name)
         elif node.kind == "memset":
             id = graph._add_memset(deps, given["dst"], node.what["pattern"], node.name)
@@ -184,6 +185,26 @@ class _Loader:
             slot.check(graph)
             slot.note(graph, id, node.kind, slots)
         return id
+
+    def _launch(
+        self, node: saved.Node, given: dict[str | int, Any], bound: dict[str | int, Any]
+    ) -> tuple[LaunchConfig, Kernel, tuple[Any, ...]]:
+        """Return what a kernel node launches. The arguments of a kernel of ours fit together."""
+        kernel = self._kernel(node.what["kernel"])
+        config = LaunchConfig(**node.what["config"])
+        args = [given[i] for i in range(len(given))]
+        if not kernel._work:
+            return config, kernel, tuple(args)
+        before = [_before(node.values[i], arg, i in bound) for i, arg in enumerate(args)]
+        if not _is_work(kernel, node, before):
+            raise self._archive.wrong(
+                f"node {node.name!r} cannot be the {kernel._work} that kernel {kernel.name} is"
+            )
+        if bound:
+            new = {int(place): thing for place, thing in bound.items()}
+            record = (kernel, config, *before)
+            config, kernel, *args = launched(record, node.name, self._graph.device, new)
+        return config, kernel, tuple(args)
 
     def _add_conditional(
         self, graph: Graph, deps: tuple[int, ...], node: saved.Node, path: str
@@ -239,3 +260,25 @@ class _Loader:
                 set_work(kernel, of.work)
             self._kernels[number] = kernel
         return kernel
+
+
+# How many parameters kernels of ours have, and how many of them come before the numbers.
+_FORMS = {"fill": (11, 1), "copy": (14, 2), "conversion": (14, 2), "condition": (2, 2)}
+
+
+def _is_work(kernel: Kernel, node: saved.Node, args: list[Any]) -> bool:
+    """Whether the arguments have the form that updates of a kernel of ours rely on."""
+    count, first = _FORMS.get(kernel._work, (len(args), len(args) - 1))
+    numbers = [plain(node.values[i]) for i in range(first, len(args))]
+    are_ints = all(isinstance(value, Number) and value.kind == "int" for value in numbers)
+    if kernel._work in COUNTED:
+        return len(args) > 1 and are_ints and isinstance(args[-2], Was | _core.Operand)
+    return len(args) == count and are_ints
+
+
+def _before(value: saved.Value, given: Any, is_bound: bool) -> Any:
+    """Return an argument as it is in a record of what a node does: of memory, what has it."""
+    value = plain(value)
+    if not isinstance(value, Operand):
+        return None if is_bound else given
+    return Was(value.size, value.dtype) if is_bound else _core._operand(given, given, False)

@@ -16,6 +16,7 @@ from .._graph.edge import PORTS
 from .._graph.params import UNKNOWN_PEERS, record_of
 from .._graph.slot import uses_of
 from .._stream.memop import CONDITIONS
+from .._tensor.operand import has_gaps
 from .._version import __version__
 from .._whole_file import write_whole
 from .archive import TEXT
@@ -401,9 +402,12 @@ def _config(config: LaunchConfig) -> dict[str, Any]:
 
 
 def _view_of(operand: Operand, nbytes: int) -> dict[str, Any]:
-    """Return element type and shape of an operand that has them; another library's too."""
+    """Return element type and shape of an operand that has them; another library's too.
+
+    Not of one whose elements are in another order: what is loaded has them one after the other.
+    """
     thing = operand.object
-    if isinstance(thing, _core.Buffer | _core.Pointer):
+    if isinstance(thing, _core.Buffer | _core.Pointer) or has_gaps(thing):
         return {}
     try:
         dtype, shape = thing.dtype, [int(n) for n in thing.shape]

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 _WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 
+class Was(NamedTuple):
+    """What is known of the memory that an argument was, where nobody has that memory any more."""
+
+    nbytes: int
+    dtype_name: str | None
+
+
 # --- fills ----------------------------------------------------------------------------------------
 
 
@@ -59,9 +66,11 @@ def _is_bytes(memory: Any) -> bool:
 
 def _is_whole(was: Any, word: int, rest: list[Any]) -> bool:
     """Whether what a node fills is all of `was`, in elements of one word."""
+    count, first, step = rest[0], rest[1], rest[4]
+    if isinstance(was, Was):
+        return bool(count == first and step == word and count * word == was.nbytes)
     if not _is_bytes(was):
         return int(_core._dtype(was.dtype)[1]) == 8 * word
-    count, first, step = rest[0], rest[1], rest[4]
     return isinstance(was, _core.Buffer) and count == first and step == word
 
 
@@ -155,11 +164,13 @@ def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tu
     is_reduction = kernel._work == "reduction"
     if is_reduction and config != before:
         raise ValueError(f"{name!r} reduces with one block, so its config stays as it is")
+    if not isinstance(held[-1], _core.Operand | Was):
+        raise ValueError(f"{named[-2]} was given as an address, whose elements nobody knows")
     spans: dict[int, _Elements] = {}
     for at, (was, now) in enumerate(zip(held, args, strict=True)):
-        if isinstance(was, _core.Operand):
+        if isinstance(was, _core.Operand | Was):
             is_one = is_reduction and at == len(held) - 1
-            spans[at] = _elements(was, now, 1 if is_one else n, named[at])
+            spans[at], args[at] = _elements(was, now, 1 if is_one else n, named[at])
     last, out = spans.popitem()
     if is_reduction and out.number != 1:
         raise ValueError(f"{named[last]} must have one element, got {out.number}")
@@ -171,7 +182,8 @@ def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tu
         raise ValueError(f"{name!r} needs tensors of one size, got elements: {told}")
     for at, of in spans.items():
         apart = of.address >= out.address + out.nbytes or out.address >= of.address + of.nbytes
-        if not apart and of.address != out.address:
+        same = of.address == out.address and (of.nbytes == out.nbytes or is_reduction)
+        if not apart and not same:
             raise ValueError(f"{named[last]} overlaps with {kernel.parameter_names[at]} in part")
     count = next(iter(counts.values()))
     if count != n and config == before and not is_reduction:
@@ -179,15 +191,16 @@ def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tu
     return config, kernel, *args, count
 
 
-def _elements(was: _core.Operand, now: Any, n: int, which: str) -> _Elements:
-    """Return the elements of memory that replaces another, which had `n`."""
-    itemsize = was.nbytes // n if n else 0
-    if now is was:
-        return _Elements(n, was.nbytes, was.address)
+def _elements(was: _core.Operand | Was, now: Any, n: int, which: str) -> tuple[_Elements, Any]:
+    """Return the elements of memory that replaces another, which had `n`; and what passes it."""
+    if now is was and isinstance(was, _core.Operand):
+        return _Elements(n, was.nbytes, was.address), was
     if _is_bytes(now):
         raise TypeError(f"{which} must be a tensor, not {type(now).__name__}")
     tensor = as_tensor(now)
-    wanted = getattr(was.object, "dtype_name", tensor.dtype_name)
+    before = was if isinstance(was, Was) else was.object
+    wanted = getattr(before, "dtype_name", None) or tensor.dtype_name
+    itemsize = was.nbytes // n if n else tensor.itemsize
     if tensor.dtype_name != wanted or tensor.itemsize != itemsize:
         what = f"elements of type {wanted}" if tensor.dtype_name != wanted else f"{itemsize} bytes"
         raise TypeError(f"{which} must have {what}, got {tensor.dtype_name}")
@@ -198,7 +211,9 @@ def _elements(was: _core.Operand, now: Any, n: int, which: str) -> _Elements:
             f"{which} must be aligned to the {itemsize} bytes of an element, but begins at "
             f"{tensor.handle:#x}"
         )
-    return _Elements(tensor.size, tensor.nbytes, tensor.handle)
+    # Asked a second time, another library's object may answer with other memory.
+    passed = now if tensor is now else _core._operand(tensor, now, False)
+    return _Elements(tensor.size, tensor.nbytes, tensor.handle), passed
 
 
 def _unknown(name: str, does: str, give: str) -> ValueError:
