@@ -113,7 +113,7 @@ def test_captured_with_out(stream):
     ("declared", "error", "message"),
     [
         (("float* x", "float z", ""), ValueError, "inputs must be types and names"),
-        (("half x", "float z", ""), ValueError, "'half x'; the types are float, double"),
+        (("string x", "float z", ""), ValueError, "'string x'; the types are float, double"),
         (("", "float z", ""), ValueError, "inputs must be types and names"),
         (("float x", "float y, float z", ""), ValueError, "output must be one type and name"),
         (("float x", "float x", ""), ValueError, "different names, got x, x"),

@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from .._kernel.launch import LaunchConfig, launch
-from .._kernel.program import Program
-from .._kernel.work import set_work
+from .._kernel.launch import launch
 from .._stream.stream import stream_of
 from .creation import empty
+from .expression import TYPES, Parameter, check, check_name, compiled, config_for, declared
 from .number import is_of_numpy, number_as
 from .operand import shared
 from .tensor import Tensor
@@ -24,33 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ElementwiseKernel", "elementwise"]
 
-# Element types by the type in C++, and how that is spelled in the source: NVRTC has no <cstdint>.
-_TYPES = {
-    "float": ("float32", "float"),
-    "double": ("float64", "double"),
-    "signed char": ("int8", "signed char"),
-    "short": ("int16", "short"),
-    "int": ("int32", "int"),
-    "long long": ("int64", "long long"),
-    "unsigned char": ("uint8", "unsigned char"),
-    "unsigned short": ("uint16", "unsigned short"),
-    "unsigned int": ("uint32", "unsigned int"),
-    "unsigned": ("uint32", "unsigned int"),
-    "unsigned long long": ("uint64", "unsigned long long"),
-    "int8_t": ("int8", "signed char"),
-    "int16_t": ("int16", "short"),
-    "int32_t": ("int32", "int"),
-    "int64_t": ("int64", "long long"),
-    "uint8_t": ("uint8", "unsigned char"),
-    "uint16_t": ("uint16", "unsigned short"),
-    "uint32_t": ("uint32", "unsigned int"),
-    "uint64_t": ("uint64", "unsigned long long"),
-    "bool": ("bool", "bool"),
-}
-_TAKEN = ("i", "n")  # the element's index, and the number of elements
-_BLOCK = 256
-_MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
-
 # The parameters have the names that were declared, by which updates of nodes know them. Inside of
 # the loop these are the elements.
 _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n) {{
@@ -58,38 +29,16 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
     unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
         {loads}
-        {ctype} {out};
+        {value} {out};
         {{
 #line 1
 {operation}
 ;
         }}
-        cudago_out[i] = {out};
+        cudago_out[i] = {stored};
     }}
 }}
 """  # noqa: E501
-
-
-def _declared(text: str, what: str) -> list[tuple[str, str]]:
-    """Return the types and names in ``"float x, int y"``."""
-    if not isinstance(text, str):
-        raise TypeError(f"{what} must be a str, not {type(text).__name__}")
-    found: list[tuple[str, str]] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\w+(?:\s+\w+)*)\s+([A-Za-z_]\w*)\s*", part)
-        ctype = " ".join(match[1].split()) if match else ""
-        if match is None or ctype not in _TYPES:
-            raise ValueError(
-                f"{what} must be types and names such as 'float x, int y', got {part.strip()!r}; "
-                f"the types are {', '.join(_TYPES)}"
-            )
-        if match[2] in _TAKEN:
-            raise ValueError(
-                f"{what} must not be called {match[2]!r}: i is the element's index, n "
-                "the number of elements"
-            )
-        found.append((ctype, match[2]))
-    return found
 
 
 class ElementwiseKernel:
@@ -127,8 +76,8 @@ class ElementwiseKernel:
         name: str,
         options: ProgramOptions | None,
     ) -> None:
-        self._inputs = _declared(inputs, "inputs")
-        outputs = _declared(output, "output")
+        self._inputs = declared(inputs, "inputs")
+        outputs = declared(output, "output")
         names = [n for _, n in self._inputs + outputs]
         if len(outputs) != 1:
             raise ValueError(f"output must be one type and name, got {output!r}")
@@ -136,8 +85,7 @@ class ElementwiseKernel:
             raise ValueError(f"inputs and output must have different names, got {', '.join(names)}")
         if not isinstance(operation, str):
             raise TypeError(f"operation must be a str, not {type(operation).__name__}")
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ValueError(f"name must be a C identifier, got {name!r}")
+        check_name(name)
         self._output: tuple[str, str] = outputs[0]
         self._operation: str = operation
         self._name: str = name
@@ -149,25 +97,32 @@ class ElementwiseKernel:
         state: Any = object.__getstate__(self)
         return state[0], state[1] | {"_kernels": {}}
 
-    def _source(self, is_tensor: tuple[bool, ...]) -> str:
+    def _parameters(self, is_tensor: tuple[bool, ...]) -> list[Parameter]:
+        inputs = zip(self._inputs, is_tensor, strict=True)
+        made = [Parameter(TYPES[of], name, many) for (of, name), many in inputs]
         ctype, out = self._output
-        parameters: list[str] = []
-        pointers = [f"{_TYPES[ctype][1]}* const cudago_out = {out};"]
+        return [*made, Parameter(TYPES[ctype], out, True, True)]
+
+    def _source(self, parameters: list[Parameter]) -> str:
+        *inputs, out = parameters
+        pointers = [f"{out.element.stored}* const cudago_out = {out.name};"]
         loads: list[str] = []
-        for k, ((of, name), many) in enumerate(zip(self._inputs, is_tensor, strict=True)):
-            spelled = _TYPES[of][1]
-            parameters.append(f"const {spelled}* {name}" if many else f"{spelled} {name}")
+        for k, (element, name, many, _) in enumerate(inputs):
             if many:
-                pointers.append(f"const {spelled}* const cudago_in_{k} = {name};")
-                loads.append(f"const {spelled} {name} = cudago_in_{k}[i];")
-        parameters.append(f"{_TYPES[ctype][1]}* {out}")
+                pointers.append(f"const {element.stored}* const cudago_in_{k} = {name};")
+            elif element.is_narrow:
+                pointers.append(f"const {element.stored} cudago_in_{k} = {name};")
+            if many or element.is_narrow:
+                value = element.load(f"cudago_in_{k}[i]" if many else f"cudago_in_{k}")
+                loads.append(f"const {element.value} {name} = {value};")
         return _SOURCE.format(
             name=self._name,
-            parameters=", ".join(parameters),
+            parameters=", ".join(p.text for p in parameters),
             pointers=" ".join(pointers),
             loads=" ".join(loads),
-            ctype=_TYPES[ctype][1],
-            out=out,
+            value=out.element.value,
+            out=out.name,
+            stored=out.element.store(out.name),
             operation=self._operation,
         )
 
@@ -175,10 +130,9 @@ class ElementwiseKernel:
         key = (device.ordinal, is_tensor)
         kernel = self._kernels.get(key)
         if kernel is None:
-            program = Program(self._source(is_tensor), "c++", options=self._options)
-            code = program.compile(device=device)
-            made = code.get_kernel(self._name, device=device)
-            set_work(made, "elements")
+            parameters = self._parameters(is_tensor)
+            text = self._source(parameters)
+            made = compiled(text, self._name, parameters, "elements", device, self._options)
             kernel = self._kernels.setdefault(key, made)
         return kernel
 
@@ -228,7 +182,7 @@ class ElementwiseKernel:
         values = [self._input(k, a, on) for k, a in enumerate(args)]
         tensors = [v for v in values if isinstance(v, Tensor)]
         if out is not None:
-            _check(out, self._output, self._name)
+            check(out, self._output, self._name)
             tensors.append(out)
         if not tensors:
             raise TypeError(f"{self._name} needs a tensor among its inputs, or out=")
@@ -242,7 +196,7 @@ class ElementwiseKernel:
             self._refuse_overlap(values, out)
         kernel = self._kernel(on.device, tuple(isinstance(v, Tensor) for v in values))
         if out is None:
-            out = empty(shapes.pop(), _TYPES[self._output[0]][0], stream=on)
+            out = empty(shapes.pop(), TYPES[self._output[0]].name, stream=on)
         if out.size:
             launch(on, config_for(out.size), kernel, *values, out, out.size)
         return out
@@ -266,32 +220,13 @@ class ElementwiseKernel:
         what = f"{parameter} of {self._name}"
         tensor = None if is_of_numpy(value) else shared(value, stream, what)
         if tensor is None:
-            return number_as(value, _TYPES[ctype][0], what)
-        _check(tensor, self._inputs[k], self._name)
+            return number_as(value, TYPES[ctype].name, what)
+        check(tensor, self._inputs[k], self._name)
         return tensor
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
         return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
-
-
-def config_for(size: int) -> LaunchConfig:
-    """Return the configuration for a number of elements."""
-    return LaunchConfig(max(1, min(-(-size // _BLOCK), _MOST_BLOCKS)), _BLOCK)
-
-
-def _check(tensor: Any, declared: tuple[str, str], name: str) -> None:
-    ctype, parameter = declared
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{parameter} of {name} must be a Tensor, not {type(tensor).__name__}")
-    want, got = _TYPES[ctype][0], tensor.dtype_name
-    if want != got:
-        raise TypeError(f"{parameter} of {name} must have elements of type {want}, got {got}")
-    if tensor.handle % tensor.itemsize and tensor.size:
-        raise ValueError(
-            f"{parameter} of {name} must be aligned to the {tensor.itemsize} bytes of an element, "
-            f"but begins at {tensor.handle:#x}: copy it with t.astype({got!r}, stream=s)"
-        )
 
 
 def elementwise(
@@ -307,11 +242,15 @@ def elementwise(
     Parameters
     ----------
     inputs : str
-        Types and names of the inputs, such as ``"float x, float y"``.
+        Types and names of the inputs, such as ``"float x, float y"``: floats, integers and bools of
+        C++, also as ``int32_t``; ``half`` or ``__half`` is float16, and ``nv_bfloat16`` or
+        ``__nv_bfloat16`` is bfloat16.
     output : str
         Type and name of the output, such as ``"float z"``.
     operation : str
-        C++ statements that set the output for one element. ``i`` is its index among ``n``.
+        C++ statements that set the output for one element. ``i`` is its index among ``n``. A float
+        of 16 bits is a ``float`` in it, which is rounded to nearest even when it is stored: no
+        header of CUDA is needed.
     name : str
         Name of the kernel, for messages and profilers.
     options : ProgramOptions, optional

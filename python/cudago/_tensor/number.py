@@ -56,7 +56,7 @@ def number_as(value: Any, name: str, what: str) -> bool | int | float:
         )
     if name == "bool":
         return bool(number)  # as NumPy does: all but zero is True
-    if name.startswith("float"):
+    if name.startswith(("float", "bfloat")):
         return number  # the launch knows what the type holds
     if isinstance(number, float):
         raise TypeError(f"{what} must be an integer, as {name} has them, got {number!r}")

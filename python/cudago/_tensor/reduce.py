@@ -4,15 +4,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import LaunchConfig, launch
-from .._kernel.program import Program
-from .._kernel.work import set_work
 from .._stream.stream import stream_of
 from .creation import empty
-from .elementwise import _TYPES, _check, _declared
+from .expression import (
+    BLOCK,
+    TYPES,
+    Element,
+    Parameter,
+    check,
+    check_name,
+    compiled,
+    declared,
+)
 from .operand import shared
 
 if TYPE_CHECKING:
@@ -23,14 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ReduceKernel", "reduce"]
 
-_BLOCK = 256
 _MOST_BLOCKS = 1024  # what one block then reduces at once
 
 # The threads that have no element take no part: no value of theirs would be neutral for any
 # operation. The threads that have one are the first of their block.
-_SOURCE = """extern "C" __global__ void {name}(const {t}* {x}, {u}* {z}, unsigned long long n) {{
-    const {t}* const cudago_in = {x};
-    {u}* const cudago_out = {z};
+_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n) {{
+    const {stored}* const cudago_in = {x};
+    {result}* const cudago_out = {z};
     __shared__ {u} cudago_part[{block}];
     const unsigned long long cudago_first = (unsigned long long)blockIdx.x * {block};
     const unsigned cudago_count = n - cudago_first < {block} ? (unsigned)(n - cudago_first) : {block};
@@ -39,7 +44,7 @@ _SOURCE = """extern "C" __global__ void {name}(const {t}* {x}, {u}* {z}, unsigne
         {u} cudago_sum;
         const unsigned long long cudago_step = (unsigned long long)gridDim.x * {block};
         for (unsigned long long i = cudago_first + cudago_k; i < n; i += cudago_step) {{
-            const {t} {x} = cudago_in[i];
+            const {t} {x} = {load};
             const {u} b = {map};
             if (i == cudago_first + cudago_k) {{
                 cudago_sum = b;
@@ -58,7 +63,7 @@ _SOURCE = """extern "C" __global__ void {name}(const {t}* {x}, {u}* {z}, unsigne
         }}
         __syncthreads();
     }}
-    if (cudago_k == 0) cudago_out[blockIdx.x] = cudago_part[0];
+    if (cudago_k == 0) cudago_out[blockIdx.x] = {store};
 }}
 """  # noqa: E501
 
@@ -92,7 +97,16 @@ class ReduceKernel:
     <cudago.ReduceKernel reduce(float x) -> float z>
     """
 
-    __slots__ = ("_identity", "_input", "_kernels", "_name", "_options", "_output", "_sources")
+    __slots__ = (
+        "_identity",
+        "_input",
+        "_kernels",
+        "_map",
+        "_name",
+        "_operation",
+        "_options",
+        "_output",
+    )
 
     def __init__(
         self,
@@ -104,45 +118,54 @@ class ReduceKernel:
         name: str,
         options: ProgramOptions | None,
     ) -> None:
-        inputs, outputs = _declared(input, "input"), _declared(output, "output")
+        inputs, outputs = declared(input, "input"), declared(output, "output")
         if len(inputs) != 1 or len(outputs) != 1:
             raise ValueError(
                 f"input and output must be one type and name each, got {input!r} and {output!r}"
             )
         if inputs[0][1] in ("a", "b"):
             raise ValueError(f"input must have another name than {inputs[0][1]!r}, which is taken")
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ValueError(f"name must be a C identifier, got {name!r}")
+        check_name(name)
         self._input: tuple[str, str] = inputs[0]
         self._output: tuple[str, str] = outputs[0]
+        self._operation: str = _expression(operation, "operation")
+        self._map: str = _expression(inputs[0][1] if map is None else map, "map")
         self._identity: Any = identity
         self._name: str = name
         self._options: ProgramOptions | None = options
-        (t, x), (of, z) = inputs[0], outputs[0]
-        u = _TYPES[of][1]
-        step = {"name": name, "u": u, "block": _BLOCK, "x": x}
-        step["z"] = z if z != x else "cudago_result"
-        step["operation"] = _expression(operation, "operation")
-        mapped = _expression(x if map is None else map, "map")
-        # The second source reduces what the blocks of the first one made.
-        self._sources: tuple[str, str] = (
-            _SOURCE.format(**step, t=_TYPES[t][1], map=mapped),
-            _SOURCE.format(**step, t=u, map=x),
-        )
-        self._kernels: dict[tuple[int, int], Kernel] = {}
+        self._kernels: dict[tuple[int, Element, Element, bool], Kernel] = {}
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
         """Leave out the kernels: they are of this process, and a copy compiles its own."""
         state: Any = object.__getstate__(self)
         return state[0], state[1] | {"_kernels": {}}
 
-    def _kernel(self, device: Any, which: int) -> Kernel:
-        kernel = self._kernels.get((device.ordinal, which))
+    def _kernel(self, device: Any, source: Element, to: Element, is_mapped: bool) -> Kernel:
+        key = (device.ordinal, source, to, is_mapped)
+        kernel = self._kernels.get(key)
         if kernel is None:
-            program = Program(self._sources[which], "c++", options=self._options)
-            made = program.compile(device=device).get_kernel(self._name, device=device)
-            set_work(made, "reduction")
-            kernel = self._kernels.setdefault((device.ordinal, which), made)
+            x, z = self._input[1], self._output[1]
+            parameters = [
+                Parameter(source, x, True),
+                Parameter(to, z if z != x else "cudago_result", True, True),
+            ]
+            text = _SOURCE.format(
+                name=self._name,
+                parameters=", ".join(p.text for p in parameters),
+                x=x,
+                z=parameters[1].name,
+                t=source.value,
+                u=to.value,
+                stored=source.stored,
+                result=to.stored,
+                block=BLOCK,
+                load=source.load("cudago_in[i]"),
+                store=to.store("cudago_part[0]"),
+                map=self._map if is_mapped else x,
+                operation=self._operation,
+            )
+            made = compiled(text, self._name, parameters, "reduction", device, self._options)
+            kernel = self._kernels.setdefault(key, made)
         return kernel
 
     def __call__(self, x: Any, /, *, stream: StreamLike, out: Tensor | None = None) -> Tensor:
@@ -180,27 +203,29 @@ class ReduceKernel:
         """
         on = stream_of(stream)
         t = shared(x, on, f"{self._input[1]} of {self._name}")
-        _check(x if t is None else t, self._input, self._name)
+        check(x if t is None else t, self._input, self._name)
         x = t
         if out is not None:
-            _check(out, self._output, self._name)
+            check(out, self._output, self._name)
             if out.size != 1:
                 raise ValueError(f"out must have one element, got {out.size}")
         if not x.size and self._identity is None:
             raise ValueError(f"{self._name} of no elements needs an identity")
-        dtype = _TYPES[self._output[0]][0]
-        kernel = self._kernel(on.device, 0)
+        source, result = TYPES[self._input[0]], TYPES[self._output[0]]
+        blocks = 1 if on.is_capturing else max(1, min(-(-x.size // BLOCK), _MOST_BLOCKS))
+        # What blocks have computed is not rounded before it is all there.
+        part = TYPES[result.value] if result.is_narrow and blocks > 1 else result
+        kernel = self._kernel(on.device, source, part, True)
         if out is None:
-            out = empty((), dtype, stream=on)
+            out = empty((), result.name, stream=on)
         if not x.size:
             out.fill(self._identity, stream=on)
             return out
-        blocks = 1 if on.is_capturing else min(-(-x.size // _BLOCK), _MOST_BLOCKS)
-        first = out if blocks == 1 else empty(blocks, dtype, stream=on)
-        launch(on, LaunchConfig(blocks, _BLOCK), kernel, x, first, x.size)
+        first = out if blocks == 1 else empty(blocks, part.name, stream=on)
+        launch(on, LaunchConfig(blocks, BLOCK), kernel, x, first, x.size)
         if blocks > 1:
-            last = self._kernel(on.device, 1)
-            launch(on, LaunchConfig(1, _BLOCK), last, first, out, blocks)
+            last = self._kernel(on.device, part, result, False)
+            launch(on, LaunchConfig(1, BLOCK), last, first, out, blocks)
         return out
 
     def __repr__(self) -> str:
@@ -223,9 +248,10 @@ def reduce(
     Parameters
     ----------
     input : str
-        Type and name of an element, such as ``"float x"``.
+        Type and name of an element, such as ``"float x"``: one that `elementwise` takes.
     output : str
-        Type and name of the result, such as ``"float z"``. All is computed in this type.
+        Type and name of the result, such as ``"float z"``. All is computed in this type; a float of
+        16 bits is computed as a float, and rounded once.
     operation : str
         C++ expression that makes one of two values ``a`` and ``b``, in any order: ``"a + b"``.
     map : str, optional

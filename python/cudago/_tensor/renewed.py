@@ -15,7 +15,7 @@ from .. import _core
 from .._native import number_text
 from . import copy, strided
 from .element import element, shortest
-from .elementwise import config_for
+from .expression import config_for
 from .operand import as_tensor
 
 if TYPE_CHECKING:
