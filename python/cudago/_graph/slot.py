@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
-from .._kernel.work import COUNTED
+from .._kernel.work import COUNTED, WALKED
 from .._tensor import renewed
 from ..errors import ClosedError
 from .condition import setter
@@ -218,6 +218,9 @@ def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) ->
     if new and kernel._work in COUNTED:
         name = step._params(node)[1][0][2]
         config, kernel, *args = renewed.counted(record, name, (config, kernel, *args))
+    if new and kernel._work in WALKED:
+        name = step._params(node)[1][0][2]
+        config, kernel, *args = renewed.walked(record, name, (config, kernel, *args))
     if new and kernel._work == "condition":
         config, kernel, (*args,) = setter(*args)
     return step._update_kernel, node, config, kernel, tuple(args)

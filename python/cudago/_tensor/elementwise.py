@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import launch
 from .._stream.stream import stream_of
+from . import walk
 from .creation import empty
 from .expression import TYPES, Parameter, check, check_name, compiled, config_for, declared
 from .number import is_of_numpy, number_as
@@ -24,10 +25,12 @@ __all__ = ["ElementwiseKernel", "elementwise"]
 
 # The parameters have the names that were declared, by which updates of nodes know them. Inside of
 # the loop these are the elements.
-_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n) {{
+_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{walked}) {{
     {pointers}
-    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
-    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
+    const unsigned long long cudago_step = (unsigned long long)gridDim.x * blockDim.x;
+    const unsigned long long cudago_first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned long long {number} = cudago_first; {number} < n; {number} += cudago_step) {{
+        {walk}
         {loads}
         {value} {out};
         {{
@@ -35,7 +38,7 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
 {operation}
 ;
         }}
-        cudago_out[i] = {stored};
+        cudago_out[{at}] = {stored};
     }}
 }}
 """  # noqa: E501
@@ -56,9 +59,11 @@ class ElementwiseKernel:
     Notes
     -----
     Stream-ordered on the stream of each call. Compiled at the first call for each device, and for
-    each choice of which inputs are numbers. The node of a captured call is updated by the declared
-    names, as in ``node.update(x=other, a=3.0)``: tensors of the same size, or all of them of
-    another, which is counted anew.
+    each choice of which inputs are numbers; and for tensors with gaps or of different shapes, for
+    each number of dimensions. The node of a captured call is updated by the declared names, as in
+    ``node.update(x=other, a=3.0)``: tensors of the same size, or all of them of another, which is
+    counted anew. Where a call had tensors with gaps or of different shapes, only its numbers are
+    updated: capture the call again for other tensors, and use `GraphExec.update`.
 
     Examples
     --------
@@ -90,7 +95,7 @@ class ElementwiseKernel:
         self._operation: str = operation
         self._name: str = name
         self._options: ProgramOptions | None = options
-        self._kernels: dict[tuple[int, tuple[bool, ...]], Kernel] = {}
+        self._kernels: dict[tuple[int, tuple[bool, ...], walk.Code | None], Kernel] = {}
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
         """Leave out the kernels: they are of this process, and a copy compiles its own."""
@@ -103,18 +108,26 @@ class ElementwiseKernel:
         ctype, out = self._output
         return [*made, Parameter(TYPES[ctype], out, True, True)]
 
-    def _source(self, parameters: list[Parameter]) -> str:
+    def _source(self, parameters: list[Parameter], code: walk.Code | None) -> str:
         *inputs, out = parameters
         pointers = [f"{out.element.stored}* const cudago_out = {out.name};"]
         loads: list[str] = []
+        places: list[str] = []
         for k, (element, name, many, _) in enumerate(inputs):
+            stored = f"cudago_in_{k}"
             if many:
-                pointers.append(f"const {element.stored}* const cudago_in_{k} = {name};")
+                pointers.append(f"const {element.stored}* const {stored} = {name};")
+                places.append(f"cudago_at_{k}")
+                stored += f"[{places[-1]}]" if code else "[i]"
             elif element.is_narrow:
-                pointers.append(f"const {element.stored} cudago_in_{k} = {name};")
+                pointers.append(f"const {element.stored} {stored} = {name};")
             if many or element.is_narrow:
-                value = element.load(f"cudago_in_{k}[i]" if many else f"cudago_in_{k}")
-                loads.append(f"const {element.value} {name} = {value};")
+                loads.append(f"const {element.value} {name} = {element.load(stored)};")
+        places += ["cudago_at", "cudago_index"]  # of the output, and the index in row-major order
+        walked = ""
+        if code:
+            walked = f"long long {' = 0, '.join(places)} = 0; {code.advance('cudago_k', places)} "
+            walked += "const unsigned long long i = cudago_index;"
         return _SOURCE.format(
             name=self._name,
             parameters=", ".join(p.text for p in parameters),
@@ -124,15 +137,20 @@ class ElementwiseKernel:
             out=out.name,
             stored=out.element.store(out.name),
             operation=self._operation,
+            number="cudago_k" if code else "i",
+            walked=code.parameters if code else "",
+            walk=walked,
+            at="cudago_at" if code else "i",
         )
 
-    def _kernel(self, device: Any, is_tensor: tuple[bool, ...]) -> Kernel:
-        key = (device.ordinal, is_tensor)
+    def _kernel(self, device: Any, is_tensor: tuple[bool, ...], code: walk.Code | None) -> Kernel:
+        key = (device.ordinal, is_tensor, code)
         kernel = self._kernels.get(key)
         if kernel is None:
             parameters = self._parameters(is_tensor)
-            text = self._source(parameters)
-            made = compiled(text, self._name, parameters, "elements", device, self._options)
+            text = self._source(parameters, code)
+            work, rest = ("strided elements", code.types) if code else ("elements", ())
+            made = compiled(text, self._name, parameters, rest, work, device, self._options)
             kernel = self._kernels.setdefault(key, made)
         return kernel
 
@@ -143,15 +161,15 @@ class ElementwiseKernel:
         ----------
         *args
             One for each input: a Tensor, an object with ``__dlpack__`` or
-            ``__cuda_array_interface__``, or a number for all elements. Tensors have the same shape,
-            the element types that were declared, no gaps, and are aligned to their elements.
-            Numbers are of Python, NumPy (also arrays without dimensions) or ctypes. A number for a
-            bool is True unless it is zero.
+            ``__cuda_array_interface__``, or a number for all elements. Tensors have the element
+            types that were declared, are aligned to their elements, and have one shape or shapes
+            that broadcast to one, as NumPy's do. Numbers are of Python, NumPy (also arrays without
+            dimensions) or ctypes. A number for a bool is True unless it is zero.
         stream : Stream
             Stream that orders the work.
         out : Tensor, optional
-            Tensor to write to, which may be one of the inputs, or have exactly its memory; by
-            default a new one.
+            Tensor to write to, of the shape that all broadcast to. It may be one of the inputs, or
+            have exactly its memory and strides. By default a new one, without gaps.
 
         Returns
         -------
@@ -166,8 +184,10 @@ class ElementwiseKernel:
         OverflowError
             If a number does not fit the type that was declared.
         ValueError
-            If the shapes differ: nothing is broadcast. If a tensor is misaligned. If `out` shares
-            memory with an input in any other way than element by element.
+            If the shapes do not broadcast to one, or to that of `out`. If a tensor is misaligned.
+            If `out` shares memory with an input in any other way than element by element, or its
+            elements share memory. If tensors with gaps between their elements, or broadcast ones,
+            have more than four dimensions that are no part of a larger one: pass copies.
         CompileError
             If the operation does not compile: ``.log`` has the compiler's output.
 
@@ -175,6 +195,9 @@ class ElementwiseKernel:
         -----
         Stream-ordered on `stream`. The first call for a device and a choice of tensors blocks while
         the kernel is compiled. While `stream` is capturing, pass `out`.
+
+        Tensors with gaps, or of different shapes, are not copied: another kernel takes their
+        strides. `i` is the element's index in row-major order of the shape that all broadcast to.
         """
         if len(args) != len(self._inputs):
             raise TypeError(f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}")
@@ -186,29 +209,67 @@ class ElementwiseKernel:
             tensors.append(out)
         if not tensors:
             raise TypeError(f"{self._name} needs a tensor among its inputs, or out=")
-        shapes = {t.shape for t in tensors}
-        if len(shapes) > 1:
-            raise ValueError(
-                f"{self._name} needs tensors of one shape, got "
-                + ", ".join(str(t.shape) for t in tensors)
-            )
+        shape = walk.broadcast([t.shape for t in tensors], self._name)
+        is_tensor = tuple(isinstance(v, Tensor) for v in values)
         if out is not None:
+            if out.shape != shape:
+                raise ValueError(
+                    f"{self._output[1]} of {self._name} must have the shape {shape} that all "
+                    f"tensors broadcast to, got {out.shape}"
+                )
             self._refuse_overlap(values, out)
-        kernel = self._kernel(on.device, tuple(isinstance(v, Tensor) for v in values))
+        if not all(t.is_contiguous and t.shape == shape for t in tensors):
+            return self._strided(values, is_tensor, shape, on, out)
+        kernel = self._kernel(on.device, is_tensor, None)
         if out is None:
-            out = empty(shapes.pop(), TYPES[self._output[0]].name, stream=on)
+            out = empty(shape, TYPES[self._output[0]].name, stream=on)
         if out.size:
             launch(on, config_for(out.size), kernel, *values, out, out.size)
         return out
 
+    def _strided(
+        self,
+        values: list[Any],
+        is_tensor: tuple[bool, ...],
+        shape: tuple[int, ...],
+        on: Stream,
+        out: Tensor | None,
+    ) -> Tensor:
+        """Compute the elements where the strides of the tensors are arguments too."""
+        rows = walk.rows(shape)
+        to = rows if out is None else walk.over(out, shape)
+        inputs = [walk.over(v, shape) for v in values if isinstance(v, Tensor)]
+        # The output comes first: its elements are in this order.
+        first = walk.Walk.over(shape, [to, *inputs, rows])
+        if len(first.sizes) > walk.DIMS:
+            raise ValueError(
+                f"{self._name} goes over tensors of at most {walk.DIMS} dimensions that have gaps "
+                f"between them or are broadcast, got {len(first.sizes)}: pass copies without gaps, "
+                "x.contiguous(stream=s)"
+            )
+        own, *others, index = first.strides
+        over = walk.Walk(first.sizes, (*others, own, index))
+        kernel = self._kernel(on.device, is_tensor, walk.Code.of(over, "cudago"))
+        if out is None:
+            out = empty(shape, TYPES[self._output[0]].name, stream=on)
+        if out.size:
+            given = [walk.given(v, on, False) for v in values] + [walk.given(out, on, True)]
+            launch(on, config_for(out.size), kernel, *given, out.size, *over.arguments)
+        return out
+
     def _refuse_overlap(self, values: list[Any], out: Tensor) -> None:
         """Refuse an output in which an element lies where others of an input are still read."""
+        own = walk.over(out, out.shape)
+        if not out.is_contiguous and walk.overlaps_itself(out):
+            raise ValueError(
+                f"{self._output[1]} of {self._name} has elements that may lie in the same memory, "
+                f"by its strides {out.strides}: each must be written once"
+            )
         for (_, parameter), value in zip(self._inputs, values, strict=True):
-            if not isinstance(value, Tensor) or value is out:
+            if not isinstance(value, Tensor) or value is out or walk.are_apart(value, out):
                 continue
-            begin, start = value.handle, out.handle
-            apart = begin >= start + out.nbytes or start >= begin + value.nbytes
-            if not apart and not (begin == start and value.itemsize == out.itemsize):
+            place = value.handle, value.itemsize, walk.over(value, out.shape)
+            if place != (out.handle, out.itemsize, own):
                 raise ValueError(
                     f"{self._output[1]} of {self._name} overlaps with {parameter}: out= must be "
                     f"{parameter} itself or have no memory in common with it, or the kernel reads "
@@ -248,7 +309,8 @@ def elementwise(
     output : str
         Type and name of the output, such as ``"float z"``.
     operation : str
-        C++ statements that set the output for one element. ``i`` is its index among ``n``. A float
+        C++ statements that set the output for one element. ``i`` is its index among ``n``, in
+        row-major order. A float
         of 16 bits is a ``float`` in it, which is rounded to nearest even when it is stored: no
         header of CUDA is needed.
     name : str

@@ -189,16 +189,20 @@ def compiled(
     source: str,
     name: str,
     parameters: Sequence[Parameter],
+    rest: Sequence[str],
     work: str,
     device: Device,
     options: ProgramOptions | None,
 ) -> Kernel:
-    """Compile a kernel, whose first parameters are these, followed by the number of elements."""
+    """Compile a kernel, whose first parameters are these.
+
+    The number of elements follows, and then others, which have the types in `rest`.
+    """
     is_narrow = any(p.element.is_narrow for p in parameters)
     program = Program(_NARROW + source if is_narrow else source, "c++", options=options)
     kernel = program.compile(device=device).get_kernel(name, device=device)
     if is_narrow:
-        kernel.parameter_types = (*(p.strict for p in parameters), "unsigned long long")
+        kernel.parameter_types = (*(p.strict for p in parameters), "unsigned long long", *rest)
     set_work(kernel, work)
     return kernel
 

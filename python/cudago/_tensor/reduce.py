@@ -164,7 +164,7 @@ class ReduceKernel:
                 map=self._map if is_mapped else x,
                 operation=self._operation,
             )
-            made = compiled(text, self._name, parameters, "reduction", device, self._options)
+            made = compiled(text, self._name, parameters, (), "reduction", device, self._options)
             kernel = self._kernels.setdefault(key, made)
         return kernel
 
