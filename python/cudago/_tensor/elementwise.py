@@ -183,6 +183,8 @@ class ElementwiseKernel:
             neither a number nor has a shape and a type.
         OverflowError
             If a number does not fit the type that was declared.
+        BufferError
+            If a tensor with gaps is ordinary host memory: pass a copy on the device.
         ValueError
             If the shapes do not broadcast to one, or to that of `out`. If a tensor is misaligned.
             If `out` shares memory with an input in any other way than element by element, or its
@@ -236,6 +238,9 @@ class ElementwiseKernel:
         out: Tensor | None,
     ) -> Tensor:
         """Compute the elements where the strides of the tensors are arguments too."""
+        for (_, parameter), v in zip([*self._inputs, self._output], [*values, out], strict=True):
+            if isinstance(v, Tensor):
+                walk.check_place(v, f"{parameter} of {self._name}", v is out)
         rows = walk.rows(shape)
         to = rows if out is None else walk.over(out, shape)
         inputs = [walk.over(v, shape) for v in values if isinstance(v, Tensor)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .. import _core
 from . import strided
+from .place import is_pageable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,6 +170,17 @@ def overlaps_itself(tensor: Tensor) -> bool:
             return True
         span += stride * n
     return False
+
+
+def check_place(tensor: Tensor, what: str, is_written: bool) -> None:
+    """Raise what a launch would, to which a pointer does not tell all that a tensor does."""
+    if is_written and tensor.is_readonly:
+        raise TypeError(f"{what} is read-only memory: pass other memory to write to")
+    if not tensor.is_contiguous and is_pageable(tensor):
+        raise BufferError(
+            f"{what} is ordinary host memory with gaps between its elements, strides "
+            f"{tensor.strides}: pass a copy on the device, cudago.asarray(x, stream=s)"
+        )
 
 
 def given(value: Any, stream: Stream, is_written: bool) -> Any:
