@@ -113,7 +113,7 @@ def test_captured_with_out(stream):
     ("declared", "error", "message"),
     [
         (("float* x", "float z", ""), ValueError, "inputs must be types and names"),
-        (("half x", "float z", ""), ValueError, "'half x'; the types are float, double"),
+        (("string x", "float z", ""), ValueError, "'string x'; the types are float, double"),
         (("", "float z", ""), ValueError, "inputs must be types and names"),
         (("float x", "float y, float z", ""), ValueError, "output must be one type and name"),
         (("float x", "float x", ""), ValueError, "different names, got x, x"),
@@ -139,8 +139,8 @@ def test_invalid_arguments(stream):
     wide = cu.zeros(4, "f8", stream=stream)
     for args, out, error, message in (
         ((t,), None, TypeError, r"elementwise takes 2 input\(s\), got 1"),
-        ((t, u), None, ValueError, r"one shape, got \(4,\), \(2, 2\)"),
-        ((t, t), u, ValueError, r"one shape, got \(4,\), \(4,\), \(2, 2\)"),
+        ((t, u), None, ValueError, r"one shape, .* got \(4,\), \(2, 2\)"),
+        ((t, t), u, ValueError, r"one shape, .* got \(4,\), \(4,\), \(2, 2\)"),
         ((t, wide), None, TypeError, "y of elementwise must have elements of type float32, got f"),
         (
             (t, t),
@@ -156,7 +156,6 @@ def test_invalid_arguments(stream):
             TypeError,
             "y of elementwise must be a tensor of float32, or a number.*str",
         ),
-        ((t[::2], t[::2]), None, BufferError, "gaps between its elements"),
     ):
         with pytest.raises(error, match=message):
             made(*args, stream=stream, out=out)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._kernel.work import WALKED
 from .._tensor import renewed
 from .condition import setter
 
@@ -40,4 +41,5 @@ def launched(
         return config, kernel, *given
     for place, given in new.items():
         args[place] = given
-    return renewed.counted(record, name, (config, kernel, *args))
+    change = renewed.walked if work in WALKED else renewed.counted
+    return change(record, name, (config, kernel, *args))

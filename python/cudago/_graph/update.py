@@ -8,7 +8,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._kernel.work import COUNTED
+from .._kernel.work import COUNTED, WALKED
 from .._stream.callee import expect_callback
 from .._stream.memop import condition_code
 from .._tensor import copy, renewed
@@ -251,6 +251,8 @@ def _of_kernel(
         )
     if work in COUNTED:
         return _counted
+    if work in WALKED:
+        return _walked
     if work == "condition":
         return _condition
     if work:
@@ -303,6 +305,15 @@ def _counted(
     check_update(owner, launched)
     _renew(node, owner, renewed.counted(record, node.name, tuple(map(plain, launched))))
     note_update(owner, node._id, "kernel", enumerate(launched[2:]))
+
+
+def _walked(node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **named: Any) -> None:
+    record = owner._record(node._id)
+    assert record is not None
+    launched = changed(record, change, named)
+    if any(type(thing) is Slot for thing in launched):
+        raise ValueError(f"{node.name!r} goes over strides, and cannot use slots")
+    _renew(node, owner, renewed.walked(record, node.name, launched))
 
 
 def _condition(node: Node | ExecNode, owner: Graph | GraphExec, /, value: Any) -> None:

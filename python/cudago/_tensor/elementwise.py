@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from .._kernel.launch import LaunchConfig, launch
-from .._kernel.program import Program
-from .._kernel.work import set_work
+from .._kernel.launch import launch
 from .._stream.stream import stream_of
+from . import walk
 from .creation import empty
+from .expression import TYPES, Parameter, check, check_name, compiled, config_for, declared
 from .number import is_of_numpy, number_as
 from .operand import shared
 from .tensor import Tensor
@@ -24,72 +23,25 @@ if TYPE_CHECKING:
 
 __all__ = ["ElementwiseKernel", "elementwise"]
 
-# Element types by the type in C++, and how that is spelled in the source: NVRTC has no <cstdint>.
-_TYPES = {
-    "float": ("float32", "float"),
-    "double": ("float64", "double"),
-    "signed char": ("int8", "signed char"),
-    "short": ("int16", "short"),
-    "int": ("int32", "int"),
-    "long long": ("int64", "long long"),
-    "unsigned char": ("uint8", "unsigned char"),
-    "unsigned short": ("uint16", "unsigned short"),
-    "unsigned int": ("uint32", "unsigned int"),
-    "unsigned": ("uint32", "unsigned int"),
-    "unsigned long long": ("uint64", "unsigned long long"),
-    "int8_t": ("int8", "signed char"),
-    "int16_t": ("int16", "short"),
-    "int32_t": ("int32", "int"),
-    "int64_t": ("int64", "long long"),
-    "uint8_t": ("uint8", "unsigned char"),
-    "uint16_t": ("uint16", "unsigned short"),
-    "uint32_t": ("uint32", "unsigned int"),
-    "uint64_t": ("uint64", "unsigned long long"),
-    "bool": ("bool", "bool"),
-}
-_TAKEN = ("i", "n")  # the element's index, and the number of elements
-_BLOCK = 256
-_MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
-
 # The parameters have the names that were declared, by which updates of nodes know them. Inside of
 # the loop these are the elements.
-_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n) {{
+_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{walked}) {{
     {pointers}
-    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
-    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
+    const unsigned long long cudago_step = (unsigned long long)gridDim.x * blockDim.x;
+    const unsigned long long cudago_first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned long long {number} = cudago_first; {number} < n; {number} += cudago_step) {{
+        {walk}
         {loads}
-        {ctype} {out};
+        {value} {out};
         {{
 #line 1
 {operation}
 ;
         }}
-        cudago_out[i] = {out};
+        cudago_out[{at}] = {stored};
     }}
 }}
 """  # noqa: E501
-
-
-def _declared(text: str, what: str) -> list[tuple[str, str]]:
-    """Return the types and names in ``"float x, int y"``."""
-    if not isinstance(text, str):
-        raise TypeError(f"{what} must be a str, not {type(text).__name__}")
-    found: list[tuple[str, str]] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\w+(?:\s+\w+)*)\s+([A-Za-z_]\w*)\s*", part)
-        ctype = " ".join(match[1].split()) if match else ""
-        if match is None or ctype not in _TYPES:
-            raise ValueError(
-                f"{what} must be types and names such as 'float x, int y', got {part.strip()!r}; "
-                f"the types are {', '.join(_TYPES)}"
-            )
-        if match[2] in _TAKEN:
-            raise ValueError(
-                f"{what} must not be called {match[2]!r}: i is the element's index, n "
-                "the number of elements"
-            )
-        found.append((ctype, match[2]))
-    return found
 
 
 class ElementwiseKernel:
@@ -107,9 +59,11 @@ class ElementwiseKernel:
     Notes
     -----
     Stream-ordered on the stream of each call. Compiled at the first call for each device, and for
-    each choice of which inputs are numbers. The node of a captured call is updated by the declared
-    names, as in ``node.update(x=other, a=3.0)``: tensors of the same size, or all of them of
-    another, which is counted anew.
+    each choice of which inputs are numbers; and for tensors with gaps or of different shapes, for
+    each number of dimensions. The node of a captured call is updated by the declared names, as in
+    ``node.update(x=other, a=3.0)``: tensors of the same size, or all of them of another, which is
+    counted anew. Where a call had tensors with gaps or of different shapes, only its numbers are
+    updated: capture the call again for other tensors, and use `GraphExec.update`.
 
     Examples
     --------
@@ -127,8 +81,8 @@ class ElementwiseKernel:
         name: str,
         options: ProgramOptions | None,
     ) -> None:
-        self._inputs = _declared(inputs, "inputs")
-        outputs = _declared(output, "output")
+        self._inputs = declared(inputs, "inputs")
+        outputs = declared(output, "output")
         names = [n for _, n in self._inputs + outputs]
         if len(outputs) != 1:
             raise ValueError(f"output must be one type and name, got {output!r}")
@@ -136,49 +90,67 @@ class ElementwiseKernel:
             raise ValueError(f"inputs and output must have different names, got {', '.join(names)}")
         if not isinstance(operation, str):
             raise TypeError(f"operation must be a str, not {type(operation).__name__}")
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ValueError(f"name must be a C identifier, got {name!r}")
+        check_name(name)
         self._output: tuple[str, str] = outputs[0]
         self._operation: str = operation
         self._name: str = name
         self._options: ProgramOptions | None = options
-        self._kernels: dict[tuple[int, tuple[bool, ...]], Kernel] = {}
+        self._kernels: dict[tuple[int, tuple[bool, ...], walk.Code | None], Kernel] = {}
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
         """Leave out the kernels: they are of this process, and a copy compiles its own."""
         state: Any = object.__getstate__(self)
         return state[0], state[1] | {"_kernels": {}}
 
-    def _source(self, is_tensor: tuple[bool, ...]) -> str:
+    def _parameters(self, is_tensor: tuple[bool, ...]) -> list[Parameter]:
+        inputs = zip(self._inputs, is_tensor, strict=True)
+        made = [Parameter(TYPES[of], name, many) for (of, name), many in inputs]
         ctype, out = self._output
-        parameters: list[str] = []
-        pointers = [f"{_TYPES[ctype][1]}* const cudago_out = {out};"]
+        return [*made, Parameter(TYPES[ctype], out, True, True)]
+
+    def _source(self, parameters: list[Parameter], code: walk.Code | None) -> str:
+        *inputs, out = parameters
+        pointers = [f"{out.element.stored}* const cudago_out = {out.name};"]
         loads: list[str] = []
-        for k, ((of, name), many) in enumerate(zip(self._inputs, is_tensor, strict=True)):
-            spelled = _TYPES[of][1]
-            parameters.append(f"const {spelled}* {name}" if many else f"{spelled} {name}")
+        places: list[str] = []
+        for k, (element, name, many, _) in enumerate(inputs):
+            stored = f"cudago_in_{k}"
             if many:
-                pointers.append(f"const {spelled}* const cudago_in_{k} = {name};")
-                loads.append(f"const {spelled} {name} = cudago_in_{k}[i];")
-        parameters.append(f"{_TYPES[ctype][1]}* {out}")
+                pointers.append(f"const {element.stored}* const {stored} = {name};")
+                places.append(f"cudago_at_{k}")
+                stored += f"[{places[-1]}]" if code else "[i]"
+            elif element.is_narrow:
+                pointers.append(f"const {element.stored} {stored} = {name};")
+            if many or element.is_narrow:
+                loads.append(f"const {element.value} {name} = {element.load(stored)};")
+        places += ["cudago_at", "cudago_index"]  # of the output, and the index in row-major order
+        walked = ""
+        if code:
+            walked = f"long long {' = 0, '.join(places)} = 0; {code.advance('cudago_k', places)} "
+            walked += "const unsigned long long i = cudago_index;"
         return _SOURCE.format(
             name=self._name,
-            parameters=", ".join(parameters),
+            parameters=", ".join(p.text for p in parameters),
             pointers=" ".join(pointers),
             loads=" ".join(loads),
-            ctype=_TYPES[ctype][1],
-            out=out,
+            value=out.element.value,
+            out=out.name,
+            stored=out.element.store(out.name),
             operation=self._operation,
+            number="cudago_k" if code else "i",
+            walked=code.parameters if code else "",
+            walk=walked,
+            at="cudago_at" if code else "i",
         )
 
-    def _kernel(self, device: Any, is_tensor: tuple[bool, ...]) -> Kernel:
-        key = (device.ordinal, is_tensor)
+    def _kernel(self, device: Any, is_tensor: tuple[bool, ...], code: walk.Code | None) -> Kernel:
+        key = (device.ordinal, is_tensor, code)
         kernel = self._kernels.get(key)
         if kernel is None:
-            program = Program(self._source(is_tensor), "c++", options=self._options)
-            code = program.compile(device=device)
-            made = code.get_kernel(self._name, device=device)
-            set_work(made, "elements")
+            parameters = self._parameters(is_tensor)
+            text = self._source(parameters, code)
+            work, rest = ("strided elements", code.types) if code else ("elements", ())
+            made = compiled(text, self._name, parameters, rest, work, device, self._options)
             kernel = self._kernels.setdefault(key, made)
         return kernel
 
@@ -189,15 +161,15 @@ class ElementwiseKernel:
         ----------
         *args
             One for each input: a Tensor, an object with ``__dlpack__`` or
-            ``__cuda_array_interface__``, or a number for all elements. Tensors have the same shape,
-            the element types that were declared, no gaps, and are aligned to their elements.
-            Numbers are of Python, NumPy (also arrays without dimensions) or ctypes. A number for a
-            bool is True unless it is zero.
+            ``__cuda_array_interface__``, or a number for all elements. Tensors have the element
+            types that were declared, are aligned to their elements, and have one shape or shapes
+            that broadcast to one, as NumPy's do. Numbers are of Python, NumPy (also arrays without
+            dimensions) or ctypes. A number for a bool is True unless it is zero.
         stream : Stream
             Stream that orders the work.
         out : Tensor, optional
-            Tensor to write to, which may be one of the inputs, or have exactly its memory; by
-            default a new one.
+            Tensor to write to, of the shape that all broadcast to. It may be one of the inputs, or
+            have exactly its memory and strides. By default a new one, without gaps.
 
         Returns
         -------
@@ -211,9 +183,13 @@ class ElementwiseKernel:
             neither a number nor has a shape and a type.
         OverflowError
             If a number does not fit the type that was declared.
+        BufferError
+            If a tensor with gaps is ordinary host memory: pass a copy on the device.
         ValueError
-            If the shapes differ: nothing is broadcast. If a tensor is misaligned. If `out` shares
-            memory with an input in any other way than element by element.
+            If the shapes do not broadcast to one, or to that of `out`. If a tensor is misaligned.
+            If `out` shares memory with an input in any other way than element by element, or its
+            elements share memory. If tensors with gaps between their elements, or broadcast ones,
+            have more than four dimensions that are no part of a larger one: pass copies.
         CompileError
             If the operation does not compile: ``.log`` has the compiler's output.
 
@@ -221,6 +197,9 @@ class ElementwiseKernel:
         -----
         Stream-ordered on `stream`. The first call for a device and a choice of tensors blocks while
         the kernel is compiled. While `stream` is capturing, pass `out`.
+
+        Tensors with gaps, or of different shapes, are not copied: another kernel takes their
+        strides. `i` is the element's index in row-major order of the shape that all broadcast to.
         """
         if len(args) != len(self._inputs):
             raise TypeError(f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}")
@@ -228,33 +207,74 @@ class ElementwiseKernel:
         values = [self._input(k, a, on) for k, a in enumerate(args)]
         tensors = [v for v in values if isinstance(v, Tensor)]
         if out is not None:
-            _check(out, self._output, self._name)
+            check(out, self._output, self._name)
             tensors.append(out)
         if not tensors:
             raise TypeError(f"{self._name} needs a tensor among its inputs, or out=")
-        shapes = {t.shape for t in tensors}
-        if len(shapes) > 1:
-            raise ValueError(
-                f"{self._name} needs tensors of one shape, got "
-                + ", ".join(str(t.shape) for t in tensors)
-            )
+        shape = walk.broadcast([t.shape for t in tensors], self._name)
+        is_tensor = tuple(isinstance(v, Tensor) for v in values)
         if out is not None:
+            if out.shape != shape:
+                raise ValueError(
+                    f"{self._output[1]} of {self._name} must have the shape {shape} that all "
+                    f"tensors broadcast to, got {out.shape}"
+                )
             self._refuse_overlap(values, out)
-        kernel = self._kernel(on.device, tuple(isinstance(v, Tensor) for v in values))
+        if not all(t.is_contiguous and t.shape == shape for t in tensors):
+            return self._strided(values, is_tensor, shape, on, out)
+        kernel = self._kernel(on.device, is_tensor, None)
         if out is None:
-            out = empty(shapes.pop(), _TYPES[self._output[0]][0], stream=on)
+            out = empty(shape, TYPES[self._output[0]].name, stream=on)
         if out.size:
             launch(on, config_for(out.size), kernel, *values, out, out.size)
         return out
 
+    def _strided(
+        self,
+        values: list[Any],
+        is_tensor: tuple[bool, ...],
+        shape: tuple[int, ...],
+        on: Stream,
+        out: Tensor | None,
+    ) -> Tensor:
+        """Compute the elements where the strides of the tensors are arguments too."""
+        for (_, parameter), v in zip([*self._inputs, self._output], [*values, out], strict=True):
+            if isinstance(v, Tensor):
+                walk.check_place(v, f"{parameter} of {self._name}", v is out)
+        rows = walk.rows(shape)
+        to = rows if out is None else walk.over(out, shape)
+        inputs = [walk.over(v, shape) for v in values if isinstance(v, Tensor)]
+        # The output comes first: its elements are in this order.
+        first = walk.Walk.over(shape, [to, *inputs, rows])
+        if len(first.sizes) > walk.DIMS:
+            raise ValueError(
+                f"{self._name} goes over tensors of at most {walk.DIMS} dimensions that have gaps "
+                f"between them or are broadcast, got {len(first.sizes)}: pass copies without gaps, "
+                "x.contiguous(stream=s)"
+            )
+        own, *others, index = first.strides
+        over = walk.Walk(first.sizes, (*others, own, index))
+        kernel = self._kernel(on.device, is_tensor, walk.Code.of(over, "cudago"))
+        if out is None:
+            out = empty(shape, TYPES[self._output[0]].name, stream=on)
+        if out.size:
+            given = [walk.given(v, on, False) for v in values] + [walk.given(out, on, True)]
+            launch(on, config_for(out.size), kernel, *given, out.size, *over.arguments)
+        return out
+
     def _refuse_overlap(self, values: list[Any], out: Tensor) -> None:
         """Refuse an output in which an element lies where others of an input are still read."""
+        own = walk.over(out, out.shape)
+        if not out.is_contiguous and walk.overlaps_itself(out):
+            raise ValueError(
+                f"{self._output[1]} of {self._name} has elements that may lie in the same memory, "
+                f"by its strides {out.strides}: each must be written once"
+            )
         for (_, parameter), value in zip(self._inputs, values, strict=True):
-            if not isinstance(value, Tensor) or value is out:
+            if not isinstance(value, Tensor) or value is out or walk.are_apart(value, out):
                 continue
-            begin, start = value.handle, out.handle
-            apart = begin >= start + out.nbytes or start >= begin + value.nbytes
-            if not apart and not (begin == start and value.itemsize == out.itemsize):
+            place = value.handle, value.itemsize, walk.over(value, out.shape)
+            if place != (out.handle, out.itemsize, own):
                 raise ValueError(
                     f"{self._output[1]} of {self._name} overlaps with {parameter}: out= must be "
                     f"{parameter} itself or have no memory in common with it, or the kernel reads "
@@ -266,32 +286,13 @@ class ElementwiseKernel:
         what = f"{parameter} of {self._name}"
         tensor = None if is_of_numpy(value) else shared(value, stream, what)
         if tensor is None:
-            return number_as(value, _TYPES[ctype][0], what)
-        _check(tensor, self._inputs[k], self._name)
+            return number_as(value, TYPES[ctype].name, what)
+        check(tensor, self._inputs[k], self._name)
         return tensor
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
         return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
-
-
-def config_for(size: int) -> LaunchConfig:
-    """Return the configuration for a number of elements."""
-    return LaunchConfig(max(1, min(-(-size // _BLOCK), _MOST_BLOCKS)), _BLOCK)
-
-
-def _check(tensor: Any, declared: tuple[str, str], name: str) -> None:
-    ctype, parameter = declared
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{parameter} of {name} must be a Tensor, not {type(tensor).__name__}")
-    want, got = _TYPES[ctype][0], tensor.dtype_name
-    if want != got:
-        raise TypeError(f"{parameter} of {name} must have elements of type {want}, got {got}")
-    if tensor.handle % tensor.itemsize and tensor.size:
-        raise ValueError(
-            f"{parameter} of {name} must be aligned to the {tensor.itemsize} bytes of an element, "
-            f"but begins at {tensor.handle:#x}: copy it with t.astype({got!r}, stream=s)"
-        )
 
 
 def elementwise(
@@ -307,11 +308,16 @@ def elementwise(
     Parameters
     ----------
     inputs : str
-        Types and names of the inputs, such as ``"float x, float y"``.
+        Types and names of the inputs, such as ``"float x, float y"``: floats, integers and bools of
+        C++, also as ``int32_t``; ``half`` or ``__half`` is float16, and ``nv_bfloat16`` or
+        ``__nv_bfloat16`` is bfloat16.
     output : str
         Type and name of the output, such as ``"float z"``.
     operation : str
-        C++ statements that set the output for one element. ``i`` is its index among ``n``.
+        C++ statements that set the output for one element. ``i`` is its index among ``n``, in
+        row-major order. A float
+        of 16 bits is a ``float`` in it, which is rounded to nearest even when it is stored: no
+        header of CUDA is needed.
     name : str
         Name of the kernel, for messages and profilers.
     options : ProgramOptions, optional

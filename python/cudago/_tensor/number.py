@@ -43,6 +43,11 @@ def _plain(value: Any) -> Any:
     return _of_ctypes(value)
 
 
+def is_number(value: Any) -> bool:
+    """Whether this is a number of Python, NumPy or ctypes, and not memory."""
+    return isinstance(_plain(value), bool | int | float)
+
+
 def number_as(value: Any, name: str, what: str) -> bool | int | float:
     """Return a number as an element of type `name`, in which it must fit, and nothing else.
 
@@ -56,7 +61,7 @@ def number_as(value: Any, name: str, what: str) -> bool | int | float:
         )
     if name == "bool":
         return bool(number)  # as NumPy does: all but zero is True
-    if name.startswith("float"):
+    if name.startswith(("float", "bfloat")):
         return number  # the launch knows what the type holds
     if isinstance(number, float):
         raise TypeError(f"{what} must be an integer, as {name} has them, got {number!r}")

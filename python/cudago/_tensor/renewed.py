@@ -15,7 +15,8 @@ from .. import _core
 from .._native import number_text
 from . import copy, strided
 from .element import element, shortest
-from .elementwise import config_for
+from .expression import config_for
+from .number import is_number
 from .operand import as_tensor
 
 if TYPE_CHECKING:
@@ -214,6 +215,27 @@ def _elements(was: _core.Operand | Was, now: Any, n: int, which: str) -> tuple[_
     # Asked a second time, another library's object may answer with other memory.
     passed = now if tensor is now else _core._operand(tensor, now, False)
     return _Elements(tensor.size, tensor.nbytes, tensor.handle), passed
+
+
+def walked(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a launch of a kernel that goes over strides, if no more than numbers are changed."""
+    kernel, before, *held = record
+    config, other, *args = launched
+    names = kernel.parameter_names
+    free = names.index("n") if "n" in names else 0  # what the user declared comes before
+    is_same = config == before and other is kernel
+    for at, (was, now) in enumerate(zip(held, args, strict=True)):
+        if now is was:
+            continue
+        is_same = is_same and at < free and not isinstance(was, _core.Operand)
+        if is_same and not is_number(now):
+            raise TypeError(f"{names[at]} of {name!r} must be a number, not {type(now).__name__}")
+    if not is_same:
+        raise ValueError(
+            f"{name!r} goes over tensors whose strides are arguments too, so only its numbers can "
+            "be updated by themselves: capture the call again, and update with that graph"
+        )
+    return launched
 
 
 def _unknown(name: str, does: str, give: str) -> ValueError:

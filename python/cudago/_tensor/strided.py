@@ -185,7 +185,7 @@ def word_of(item: int, sides: Sequence[Side], shape: Sequence[int]) -> int:
     return math.gcd(*numbers)
 
 
-def _merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """Return (size, stride of each side) by dimension, the fastest of the first side first."""
     dims = [d for d in zip(shape, *strides, strict=True) if d[0] != 1]
     dims.sort(key=lambda d: abs(d[1]))
@@ -200,7 +200,7 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tupl
 
 def boxes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Iterator[Box]:
     """Divide what has this shape into parts that one launch can do."""
-    return _boxes(_merged(shape, strides), (0,) * len(strides))
+    return _boxes(merged(shape, strides), (0,) * len(strides))
 
 
 def _boxes(dims: list[tuple[int, ...]], offsets: tuple[int, ...]) -> Iterator[Box]:

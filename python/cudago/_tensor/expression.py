@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels of expressions have in common: declared types, their source, and its compiling."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._kernel.launch import LaunchConfig
+from .._kernel.program import Program
+from .._kernel.work import set_work
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._kernel.kernel import Kernel
+    from .._kernel.program_options import ProgramOptions
+    from .._memory.device import Device
+
+_TAKEN = ("i", "n")  # the element's index, and the number of elements
+BLOCK = 256
+_MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
+
+
+class Element(NamedTuple):
+    """A type that can be declared.
+
+    Attributes
+    ----------
+    name
+        Of the element type.
+    stored
+        What it is in memory, in the source: NVRTC has no <cstdint>.
+    value
+        What an expression sees: a float in the place of a float of 16 bits.
+    strict
+        Its name as the type of a parameter, for kernels whose source does not tell it.
+    """
+
+    name: str
+    stored: str
+    value: str
+    strict: str
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is computed in another type than it is stored in."""
+        return self.stored != self.value
+
+    def load(self, stored: str) -> str:
+        """Return the value of what is stored."""
+        return f"cudago_value({stored})" if self.is_narrow else stored
+
+    def store(self, value: str) -> str:
+        """Return what is stored for a value."""
+        return f"{self.stored}_of({value})" if self.is_narrow else value
+
+
+def _plain(name: str, spelled: str) -> Element:
+    return Element(name, spelled, spelled, spelled)
+
+
+_HALF = Element("float16", "cudago_f16", "float", "__half")
+_BFLOAT = Element("bfloat16", "cudago_bf16", "float", "__nv_bfloat16")
+# By the type in C++.
+TYPES = {
+    "float": _plain("float32", "float"),
+    "double": _plain("float64", "double"),
+    "half": _HALF,
+    "__half": _HALF,
+    "nv_bfloat16": _BFLOAT,
+    "__nv_bfloat16": _BFLOAT,
+    "signed char": _plain("int8", "signed char"),
+    "short": _plain("int16", "short"),
+    "int": _plain("int32", "int"),
+    "long long": _plain("int64", "long long"),
+    "unsigned char": _plain("uint8", "unsigned char"),
+    "unsigned short": _plain("uint16", "unsigned short"),
+    "unsigned int": _plain("uint32", "unsigned int"),
+    "unsigned": _plain("uint32", "unsigned int"),
+    "unsigned long long": _plain("uint64", "unsigned long long"),
+    "int8_t": _plain("int8", "signed char"),
+    "int16_t": _plain("int16", "short"),
+    "int32_t": _plain("int32", "int"),
+    "int64_t": _plain("int64", "long long"),
+    "uint8_t": _plain("uint8", "unsigned char"),
+    "uint16_t": _plain("uint16", "unsigned short"),
+    "uint32_t": _plain("uint32", "unsigned int"),
+    "uint64_t": _plain("uint64", "unsigned long long"),
+    "bool": _plain("bool", "bool"),
+}
+
+# Floats of 16 bits, without CUDA's headers, which NVRTC does not bring along. To nearest even; a
+# NaN stays one. cvt.rn.bf16 is of sm_90.
+_NARROW = """\
+struct cudago_f16 { unsigned short bits; };
+struct cudago_bf16 { unsigned short bits; };
+static __device__ __forceinline__ float cudago_value(cudago_f16 x) {
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+    return f;
+}
+static __device__ __forceinline__ float cudago_value(cudago_bf16 x) {
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+static __device__ __forceinline__ cudago_f16 cudago_f16_of(float f) {
+    cudago_f16 x;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(x.bits) : "f"(f));
+    return x;
+}
+static __device__ __forceinline__ cudago_bf16 cudago_bf16_of(float f) {
+    unsigned w = __float_as_uint(f);
+    unsigned r = f != f ? w >> 16 | 0x40 : w + 0x7fff + (w >> 16 & 1) >> 16;
+    cudago_bf16 x;
+    x.bits = (unsigned short)r;
+    return x;
+}
+"""
+
+
+def declared(text: str, what: str) -> list[tuple[str, str]]:
+    """Return the types and names in ``"float x, int y"``."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be a str, not {type(text).__name__}")
+    found: list[tuple[str, str]] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\w+(?:\s+\w+)*)\s+([A-Za-z_]\w*)\s*", part)
+        ctype = " ".join(match[1].split()) if match else ""
+        if match is None or ctype not in TYPES:
+            raise ValueError(
+                f"{what} must be types and names such as 'float x, int y', got {part.strip()!r}; "
+                f"the types are {', '.join(TYPES)}"
+            )
+        if match[2] in _TAKEN:
+            raise ValueError(
+                f"{what} must not be called {match[2]!r}: i is the element's index, n "
+                "the number of elements"
+            )
+        found.append((ctype, match[2]))
+    return found
+
+
+def check_name(name: Any) -> None:
+    """Raise ValueError if a kernel cannot have the name."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f"name must be a C identifier, got {name!r}")
+
+
+def check(tensor: Any, declaration: tuple[str, str], name: str) -> None:
+    """Raise an error if this is no tensor of the type that was declared, or is misaligned."""
+    ctype, parameter = declaration
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{parameter} of {name} must be a Tensor, not {type(tensor).__name__}")
+    want, got = TYPES[ctype].name, tensor.dtype_name
+    if want != got:
+        raise TypeError(f"{parameter} of {name} must have elements of type {want}, got {got}")
+    if tensor.handle % tensor.itemsize and tensor.size:
+        raise ValueError(
+            f"{parameter} of {name} must be aligned to the {tensor.itemsize} bytes of an element, "
+            f"but begins at {tensor.handle:#x}: copy it with t.astype({got!r}, stream=s)"
+        )
+
+
+class Parameter(NamedTuple):
+    """A parameter of a kernel: a number, or elements that it reads or writes."""
+
+    element: Element
+    name: str
+    is_memory: bool
+    is_written: bool = False
+
+    def _of(self, spelled: str) -> str:
+        return f"{'' if self.is_written else 'const '}{spelled}*" if self.is_memory else spelled
+
+    @property
+    def text(self) -> str:
+        """Its declaration in the source."""
+        return f"{self._of(self.element.stored)} {self.name}"
+
+    @property
+    def strict(self) -> str:
+        """Its type, as arguments are checked for it."""
+        return self._of(self.element.strict)
+
+
+def compiled(
+    source: str,
+    name: str,
+    parameters: Sequence[Parameter],
+    rest: Sequence[str],
+    work: str,
+    device: Device,
+    options: ProgramOptions | None,
+) -> Kernel:
+    """Compile a kernel, whose first parameters are these.
+
+    The number of elements follows, and then others, which have the types in `rest`.
+    """
+    is_narrow = any(p.element.is_narrow for p in parameters)
+    program = Program(_NARROW + source if is_narrow else source, "c++", options=options)
+    kernel = program.compile(device=device).get_kernel(name, device=device)
+    if is_narrow:
+        kernel.parameter_types = (*(p.strict for p in parameters), "unsigned long long", *rest)
+    set_work(kernel, work)
+    return kernel
+
+
+def config_for(size: int) -> LaunchConfig:
+    """Return the configuration for a number of elements."""
+    return LaunchConfig(max(1, min(-(-size // BLOCK), _MOST_BLOCKS)), BLOCK)
