@@ -56,6 +56,18 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
             ),
         ),
     },
+    "ReduceKernel.__call__": {
+        "all": ("reduce", (Parameter("x"), Parameter("stream", True), Parameter("out", True))),
+        "axes": (
+            "reduce",
+            (
+                Parameter("x"),
+                Parameter("stream", True),
+                Parameter("axis", True),
+                Parameter("keepdims", True),
+            ),
+        ),
+    },
     "ExecNode.update": {
         "memset": ("exec_memset", (Parameter("dst"), Parameter("value"))),
         "memcpy": ("exec_memcpy", (Parameter("dst", True), Parameter("src", True))),

@@ -306,6 +306,8 @@ VALUES: dict[str, list[Value]] = {
     **dict.fromkeys(["reduce.name", "ReduceKernel.name"], plain("sum")),
     **dict.fromkeys(["reduce.options", "ReduceKernel.options"], things("program_options")),
     "ReduceKernel.__call__.out": [lambda w: w.get("tensor")[0, :1]],
+    "axis": plain(0, (0, 1), -1, None),
+    "keepdims": plain(False, True),
     "elementwise.options": things("program_options"),
     "ElementwiseKernel.options": things("program_options"),
     "x": things("tensor", "other_tensor", "matrix"),

@@ -4,8 +4,8 @@
 
 A fill, a copy or a conversion walks over strides, which are among its arguments. What an expression
 made goes over elements, whose number is its last argument; before it is the memory that is written.
-Where it goes over strides too, these follow the number, and the numbers of the user's before it are
-all that changes. What sets a condition reads as many bytes as its value has.
+Where it goes over strides too, these follow the number, which is called n, and the numbers of the
+user's before it are all that changes. What sets a condition reads as many bytes as its value has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .kernel import Kernel
 
 COUNTED = ("elements", "reduction")
-WALKED = ("strided elements",)
+WALKED = ("strided elements", "strided reduction")
 WORKS = ("fill", "copy", "conversion", "condition", *COUNTED, *WALKED)
 
 

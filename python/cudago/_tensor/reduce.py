@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that reduce a tensor to one number, from an expression for two."""
+"""Kernels that reduce a tensor to one number, or along axes, from an expression for two."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._kernel.launch import LaunchConfig, launch
 from .._stream.stream import stream_of
+from . import walk
+from .axes import SOURCE, Axes, Plan, PlanCode
 from .creation import empty
 from .expression import (
     BLOCK,
@@ -24,6 +27,7 @@ from .operand import shared
 if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.program_options import ProgramOptions
+    from .._stream.stream import Stream
     from ..typing import StreamLike
     from .tensor import Tensor
 
@@ -77,7 +81,7 @@ def _expression(text: str, what: str) -> str:
 
 
 class ReduceKernel:
-    """Reduces all elements of a tensor to one. Created by `reduce`.
+    """Reduces the elements of a tensor to one, or along axes. Created by `reduce`.
 
     Parameters
     ----------
@@ -90,6 +94,8 @@ class ReduceKernel:
     -----
     Stream-ordered on the stream of each call. Compiled at the first call for each device. The node
     of a captured call is updated by the declared names; the elements of other memory are counted.
+    That of a call along axes, or of a tensor with gaps, is not: capture the call again, and use
+    `GraphExec.update`.
 
     Examples
     --------
@@ -133,15 +139,18 @@ class ReduceKernel:
         self._identity: Any = identity
         self._name: str = name
         self._options: ProgramOptions | None = options
-        self._kernels: dict[tuple[int, Element, Element, bool], Kernel] = {}
+        self._kernels: dict[tuple[Any, ...], Kernel] = {}
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
         """Leave out the kernels: they are of this process, and a copy compiles its own."""
         state: Any = object.__getstate__(self)
         return state[0], state[1] | {"_kernels": {}}
 
-    def _kernel(self, device: Any, source: Element, to: Element, is_mapped: bool) -> Kernel:
-        key = (device.ordinal, source, to, is_mapped)
+    def _kernel(
+        self, device: Any, source: Element, to: Element, code: PlanCode | Literal["map", ""]
+    ) -> Kernel:
+        """Return the kernel that reduces along axes; or all, elements or what blocks made."""
+        key = (device.ordinal, source, to, code)
         kernel = self._kernels.get(key)
         if kernel is None:
             x, z = self._input[1], self._output[1]
@@ -149,7 +158,11 @@ class ReduceKernel:
                 Parameter(source, x, True),
                 Parameter(to, z if z != x else "cudago_result", True, True),
             ]
-            text = _SOURCE.format(
+            fields: dict[str, Any] = {}
+            text, rest, work = _SOURCE, (), "reduction"
+            if isinstance(code, PlanCode):
+                text, rest, work, fields = SOURCE, code.types, "strided reduction", code.fields
+            source_text = text.format(
                 name=self._name,
                 parameters=", ".join(p.text for p in parameters),
                 x=x,
@@ -159,27 +172,44 @@ class ReduceKernel:
                 stored=source.stored,
                 result=to.stored,
                 block=BLOCK,
-                load=source.load("cudago_in[i]"),
-                store=to.store("cudago_part[0]"),
-                map=self._map if is_mapped else x,
+                load=source.load("cudago_in[cudago_at]" if fields else "cudago_in[i]"),
+                store=to.store("cudago_part[threadIdx.x]" if fields else "cudago_part[0]"),
+                map=self._map if code else x,
                 operation=self._operation,
+                **fields,
             )
-            made = compiled(text, self._name, parameters, (), "reduction", device, self._options)
+            made = compiled(source_text, self._name, parameters, rest, work, device, self._options)
             kernel = self._kernels.setdefault(key, made)
         return kernel
 
-    def __call__(self, x: Any, /, *, stream: StreamLike, out: Tensor | None = None) -> Tensor:
-        """Reduce the elements.
+    def __call__(
+        self,
+        x: Any,
+        /,
+        *,
+        stream: StreamLike,
+        axis: int | tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Reduce all elements to one, or those along axes.
 
         Parameters
         ----------
         x : Tensor
             A tensor, or an object with ``__dlpack__`` or ``__cuda_array_interface__``, of the
-            element type that was declared, without gaps, and aligned to its elements.
+            element type that was declared, and aligned to its elements. It may have gaps.
         stream : Stream
             Stream that orders the work.
+        axis : int or tuple of int, optional
+            What is reduced, negative ones from the last; by default all. ``()`` reduces nothing:
+            the result has ``map`` of each element.
+        keepdims : bool
+            Whether the result keeps the axes that were reduced, of size 1.
         out : Tensor, optional
-            Tensor of one element to write to; by default a new one without dimensions.
+            Tensor to write to, of the result's shape, or of one element if `axis` is None; by
+            default a new one, whose shape has the axes that are left. It has no memory in common
+            with `x`, unless `axis` is None.
 
         Returns
         -------
@@ -189,44 +219,100 @@ class ReduceKernel:
         Raises
         ------
         TypeError
-            If an element type is wrong, or `x` is no memory with a shape and a type.
+            If an element type is wrong, `x` is no memory with a shape and a type, or `axis` is no
+            int.
+        BufferError
+            If a tensor with gaps is ordinary host memory: pass a copy on the device.
         ValueError
-            If `x` is empty and there is no identity, `out` has not one element, or one of both is
-            misaligned.
+            If there are no elements for a result and there is no identity; if `x` has no such axis,
+            or it is given twice; if `out` has another shape, overlaps `x`, or one of both is
+            misaligned; or if more than four dimensions are reduced, or kept, that are no part of a
+            larger one.
         CompileError
             If an expression does not compile: ``.log`` has the compiler's output.
 
         Notes
         -----
-        Stream-ordered on `stream`. The first call for a device blocks while the kernels are
-        compiled. While `stream` is capturing, pass `out`; one block then does all the work.
+        Stream-ordered on `stream`. The first call for a device, and for a number of dimensions that
+        are reduced and kept, blocks while the kernels are compiled. While `stream` is capturing,
+        pass `out`; one block then does all the work, unless there are axes.
+
+        Along axes, and of tensors with gaps, one launch does all, and for each result a thread, a
+        warp or a block. `map` may use ``i`` and ``n``: the element's index among the ``n`` that
+        make one result.
+
+        Examples
+        --------
+        >>> total = cudago.reduce("float x", "float z", "a + b")
+        >>> x = cudago.ones((3, 4), "f4", stream=stream)
+        >>> total(x, axis=-1, stream=stream).numpy(stream=stream)
+        array([4., 4., 4.], dtype=float32)
         """
         on = stream_of(stream)
         t = shared(x, on, f"{self._input[1]} of {self._name}")
         check(x if t is None else t, self._input, self._name)
         x = t
+        axes = Axes.of(x, axis, keepdims, self._name)
         if out is not None:
-            check(out, self._output, self._name)
-            if out.size != 1:
-                raise ValueError(f"out must have one element, got {out.size}")
-        if not x.size and self._identity is None:
+            self._check_out(x, out, None if axis is None else axes.shape)
+        if not x.size and math.prod(axes.shape) and self._identity is None:
             raise ValueError(f"{self._name} of no elements needs an identity")
         source, result = TYPES[self._input[0]], TYPES[self._output[0]]
-        blocks = 1 if on.is_capturing else max(1, min(-(-x.size // BLOCK), _MOST_BLOCKS))
+        if x.size and x.is_contiguous and not axes.kept:
+            return self._whole(x, axes.shape, on, out)
+        walk.check_place(x, f"{self._input[1]} of {self._name}", False)
+        if out is not None:
+            walk.check_place(out, f"{self._output[1]} of {self._name}", True)
+        plan = Plan.of(x, axes, out, self._name)
+        kernel = self._kernel(on.device, source, result, plan.code) if x.size else None
+        if out is None:
+            out = empty(axes.shape, result.name, stream=on)
+        if kernel:
+            given = walk.given(x, on, False), walk.given(out, on, True)
+            launch(on, plan.config, kernel, *given, *plan.arguments)
+        elif out.size:
+            out.fill(self._identity, stream=on)
+        return out
+
+    def _whole(self, x: Tensor, shape: tuple[int, ...], on: Stream, out: Tensor | None) -> Tensor:
+        """Reduce all elements, which have no gaps, by as many blocks as there is work for."""
+        source, result = TYPES[self._input[0]], TYPES[self._output[0]]
+        blocks = 1 if on.is_capturing else min(-(-x.size // BLOCK), _MOST_BLOCKS)
         # What blocks have computed is not rounded before it is all there.
         part = TYPES[result.value] if result.is_narrow and blocks > 1 else result
-        kernel = self._kernel(on.device, source, part, True)
+        kernel = self._kernel(on.device, source, part, "map")
         if out is None:
-            out = empty((), result.name, stream=on)
-        if not x.size:
-            out.fill(self._identity, stream=on)
-            return out
+            out = empty(shape, result.name, stream=on)
         first = out if blocks == 1 else empty(blocks, part.name, stream=on)
         launch(on, LaunchConfig(blocks, BLOCK), kernel, x, first, x.size)
         if blocks > 1:
-            last = self._kernel(on.device, part, result, False)
+            last = self._kernel(on.device, part, result, "")
             launch(on, LaunchConfig(1, BLOCK), last, first, out, blocks)
         return out
+
+    def _check_out(self, x: Tensor, out: Any, shape: tuple[int, ...] | None) -> None:
+        """Refuse an output of another shape (None: of one element), or that others share."""
+        check(out, self._output, self._name)
+        if shape is None:
+            if out.size != 1:
+                raise ValueError(f"out must have one element, got {out.size}")
+            return
+        if out.shape != shape:
+            raise ValueError(
+                f"{self._output[1]} of {self._name} must have shape {shape}, which remains of "
+                f"{x.shape}, got {out.shape}"
+            )
+        if walk.overlaps_itself(out):
+            raise ValueError(
+                f"{self._output[1]} of {self._name} has elements that may lie in the same memory, "
+                f"by its strides {out.strides}: each must be written once"
+            )
+        if not walk.are_apart(x, out):
+            raise ValueError(
+                f"{self._output[1]} of {self._name} overlaps with {self._input[1]}: out= must have "
+                "no memory in common with it, or the kernel reads what it has written: pass "
+                f"{self._input[1]}.astype({x.dtype_name!r}, stream=s)"
+            )
 
     def __repr__(self) -> str:
         what = f"{self._name}({' '.join(self._input)}) -> {' '.join(self._output)}"
@@ -243,7 +329,7 @@ def reduce(
     name: str = "reduce",
     options: ProgramOptions | None = None,
 ) -> ReduceKernel:
-    """Create a kernel that reduces all elements of a tensor to one.
+    """Create a kernel that reduces the elements of a tensor to one, or along axes.
 
     Parameters
     ----------
@@ -257,7 +343,7 @@ def reduce(
     map : str, optional
         C++ expression of an element, such as ``"x * x"``; by default the element.
     identity : number, optional
-        Result for a tensor without elements; by default such a tensor is refused.
+        Result of no elements; by default such a reduction is refused.
     name : str
         Name of the kernel, for messages and profilers.
     options : ProgramOptions, optional
@@ -266,7 +352,8 @@ def reduce(
     Returns
     -------
     ReduceKernel
-        Called with a tensor and ``stream=``, it returns a tensor of one element.
+        Called with a tensor and ``stream=``, it returns a tensor of one element; or with ``axis=``,
+        what is left.
 
     Raises
     ------
@@ -280,7 +367,8 @@ def reduce(
     Notes
     -----
     Nothing is compiled before the first call. The order in which values are combined depends on the
-    number of elements alone, so that floating-point results can be repeated.
+    number of elements alone, and along axes on the shape and the strides, so that floating-point
+    results can be repeated.
 
     Examples
     --------
