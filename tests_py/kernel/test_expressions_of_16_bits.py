@@ -147,3 +147,20 @@ def test_a_captured_reduction(stream):
         step.launch(stream)
         assert out.numpy(stream=stream)[0] == 60
     graph.close()
+
+
+def test_errors_are_all_that_the_compiler_says(stream):
+    """The kernels' own source has nothing that it would warn of."""
+    x = cu.zeros((4, 6), "f2", stream=stream)
+    for view in (x, x.T, x[:, ::2]):
+        made = cu.elementwise("half x, half a", "half z", "z = x * nowhere")
+        total = cu.reduce("half x", "half z", "a + b + nowhere")
+        for call in (
+            lambda: made(view, 1, stream=stream),  # noqa: B023
+            lambda: total(view, stream=stream),  # noqa: B023
+            lambda: total(view, axis=0, stream=stream),  # noqa: B023
+        ):
+            with pytest.raises(cu.CompileError) as e:
+                call()
+            assert "nowhere" in e.value.log
+            assert "warning" not in e.value.log

@@ -8,11 +8,13 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from .._native import number_text, value_text
 from . import walk
 from .expression import BLOCK, config_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import SupportsIndex
 
     from .._kernel.launch import LaunchConfig
     from .tensor import Tensor
@@ -37,7 +39,7 @@ SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n
             for (unsigned long long cudago_j = cudago_lane; cudago_j < n; cudago_j += {lanes}) {{
                 long long cudago_at = cudago_from, cudago_index = 0;
                 {walk_reduced}
-                const unsigned long long i = cudago_index;
+                const unsigned long long i = cudago_index; (void)i;
                 const {t} {x} = {load};
                 const {u} b = {map};
                 if (cudago_j == cudago_lane) {{
@@ -84,12 +86,14 @@ class Axes(NamedTuple):
             if not -count <= at < count:
                 raise ValueError(
                     f"axis of {name} must be {-count} to {count - 1} for {count} dimensions, "
-                    f"got {at}"
+                    f"got {number_text(at)}"
                     if count
-                    else f"axis of {name} must be None or () without dimensions, got {at}"
+                    else f"axis of {name} must be None or () without dimensions, "
+                    f"got {number_text(at)}"
                 )
             if at % count in reduced:
-                raise ValueError(f"axis of {name} must not be given twice, got {axis}")
+                told = value_text(cast("object", axis))
+                raise ValueError(f"axis of {name} must not be given twice, got {told}")
             reduced.append(at % count)
         kept = tuple(d for d in range(count) if d not in reduced)
         ones = [1 if d in reduced else n for d, n in enumerate(tensor.shape)]
@@ -97,15 +101,12 @@ class Axes(NamedTuple):
         return cls(tuple(sorted(reduced)), kept, shape)
 
 
-def _index(axis: Any, name: str) -> int:
-    try:
-        if not isinstance(axis, bool):
-            return operator.index(axis)
-    except TypeError:
-        pass
-    raise TypeError(
-        f"axis of {name} must be an int, a tuple of ints, or None, got {type(axis).__name__}"
-    )
+def _index(axis: object, name: str) -> int:
+    if isinstance(axis, bool) or not hasattr(type(axis), "__index__"):
+        raise TypeError(
+            f"axis of {name} must be an int, a tuple of ints, or None, got {type(axis).__name__}"
+        )
+    return operator.index(cast("SupportsIndex", axis))
 
 
 class PlanCode(NamedTuple):

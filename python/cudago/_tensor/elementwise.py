@@ -127,7 +127,7 @@ class ElementwiseKernel:
         walked = ""
         if code:
             walked = f"long long {' = 0, '.join(places)} = 0; {code.advance('cudago_k', places)} "
-            walked += "const unsigned long long i = cudago_index;"
+            walked += "const unsigned long long i = cudago_index; (void)i;"
         return _SOURCE.format(
             name=self._name,
             parameters=", ".join(p.text for p in parameters),

@@ -97,20 +97,20 @@ TYPES = {
 _NARROW = """\
 struct cudago_f16 { unsigned short bits; };
 struct cudago_bf16 { unsigned short bits; };
-static __device__ __forceinline__ float cudago_value(cudago_f16 x) {
+__device__ __forceinline__ float cudago_value(cudago_f16 x) {
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
     return f;
 }
-static __device__ __forceinline__ float cudago_value(cudago_bf16 x) {
+__device__ __forceinline__ float cudago_value(cudago_bf16 x) {
     return __uint_as_float((unsigned)x.bits << 16);
 }
-static __device__ __forceinline__ cudago_f16 cudago_f16_of(float f) {
+__device__ __forceinline__ cudago_f16 cudago_f16_of(float f) {
     cudago_f16 x;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(x.bits) : "f"(f));
     return x;
 }
-static __device__ __forceinline__ cudago_bf16 cudago_bf16_of(float f) {
+__device__ __forceinline__ cudago_bf16 cudago_bf16_of(float f) {
     unsigned w = __float_as_uint(f);
     unsigned r = f != f ? w >> 16 | 0x40 : w + 0x7fff + (w >> 16 & 1) >> 16;
     cudago_bf16 x;
