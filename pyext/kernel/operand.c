@@ -16,13 +16,18 @@
  *   OpaqueArray, for a box          a count of its cell
  */
 
+static QUIET void set_place(OperandObject *o, const cudago_cell *cell) {
+    o->host = cudago_cell_is_host(cell);
+    o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
+}
+
 static QUIET int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
     if (cudago_cell_now(b->cell, "buffer")) return -1;
     cudago_cell_retain(b->cell);
     o->cell = b->cell;
     o->address = b->ptr + offset;
     o->nbytes = b->size - offset;
-    o->host = b->cell->kind == CUDAGO_CELL_PINNED;
+    set_place(o, b->cell);
     o->readonly = cudago_buffer_readonly(b);
     o->device = b->cell->kind == CUDAGO_CELL_MANAGED ? -1 : b->device;
     return 0;
@@ -36,8 +41,7 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     cudago_cell_retain(cell);
     o->cell = cell;
     o->address = ptr;
-    o->host = cudago_cell_is_host(cell);
-    o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
+    set_place(o, cell);
     o->readonly = (((TensorObject *)t)->flags & TENSOR_READONLY) != 0;
     o->element = cudago_element(((TensorObject *)t)->dtype);
     o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : ((TensorObject *)t)->device;

@@ -206,6 +206,14 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     return r;
 }
 
+/* Memory that the driver does not know, or may not: an Operand tells. */
+static inline QUIET int is_ordinary(const cudago_cell *c) {
+    return cudago_cell_is_host(c) && c->kind != CUDAGO_CELL_PINNED && c->kind != CUDAGO_CELL_POOL;
+}
+static inline int pack_buffer(packing *pk, const cudago_param *p, PyObject *arg, const BufferObject *b, uint8_t *to) {
+    return is_ordinary(b->cell) ? cudago_pack_memory(pk, p, arg, to) : pack_later(pk);
+}
+
 /* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory. Of one whose memory another
  * library frees, in the order of its own streams, the launch keeps the cell. */
 static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint8_t *to) {
@@ -215,15 +223,13 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
     if (p->element && differs(p, cudago_element(t->dtype))) return cudago_wrong_element(pk, p, (PyObject *)t, cudago_element(t->dtype));
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return cudago_raise_parameter_closed(pk);
     if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return cudago_wrong_layout(pk); /* the kernel would not learn its strides */
-    int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
-    if (pageable) return cudago_pack_memory(pk, p, (PyObject *)t, to);
-    return pack_later(pk);
+    return is_ordinary(cell) ? cudago_pack_memory(pk, p, (PyObject *)t, to) : pack_later(pk);
 }
 
 static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     PyTypeObject *t = Py_TYPE(arg);
     int pointer = cudago_takes_memory(p);
-    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
+    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
         if (p->type == PARAM_FLOAT) return cudago_pack_float(pk, p, arg, to);
@@ -234,9 +240,9 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
         int r = cudago_pack_lent(pk, p, arg, to);
         return r > 0 ? cudago_pack_memory(pk, p, arg, to) : r;
     }
-    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
+    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)((PointerObject *)arg)->buffer, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
-    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : cudago_wrong_argument(pk, p, arg);
+    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, to);
     if (cudago_is(arg, CLS_ARRAY) || cudago_is(arg, CLS_MIPMAPPED)) return cudago_pack_memory(pk, p, arg, to); /* which says why not */
     return pack_object(pk, p, arg, to);

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import re
 import struct
 
 import pytest
@@ -344,10 +345,13 @@ def test_a_simulated_device_as_strict_as_an_old_gpu(script):
         assert d.properties.pageable_memory_access == 0
         code = cu.Program('extern "C" __global__ void k(const int* p) {}').compile()
         with d.create_stream() as s:
-            try:
-                cu.launch(s, cu.LaunchConfig(grid=1, block=1), code["k"], np.zeros(4, "i4"))
-            except TypeError as e:
-                print(e)
+            array = np.zeros(4, "i4")
+            tensor = cu.from_dlpack(array)
+            for argument in array, tensor, tensor.buffer, tensor.ptr, tensor.buffer[4:]:
+                try:
+                    cu.launch(s, cu.LaunchConfig(grid=1, block=1), code["k"], argument)
+                except TypeError as e:
+                    print(e)
             with cu.PinnedMemoryResource().allocate(16) as pinned:
                 cu.launch(s, cu.LaunchConfig(grid=1, block=1), code["k"], pinned)
             s.sync()
@@ -356,10 +360,12 @@ def test_a_simulated_device_as_strict_as_an_old_gpu(script):
         CUDAGO_SIM="pageable=0",
     )
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith(
-        "parameter 0 of kernel k is ordinary host memory (<class 'numpy.nd"
+    kinds = re.findall(
+        r"^parameter 0 of kernel k is ordinary .* \(<class '(.*)'>\)", run.stdout, re.M
     )
-    assert "PinnedMemoryResource" in run.stdout
+    tensor, buffer, pointer = "cudago.Tensor", "cudago.Buffer", "cudago._core.Pointer"
+    assert kinds == ["numpy.ndarray", tensor, buffer, pointer, buffer]
+    assert run.stdout.count("PinnedMemoryResource") == 5
 
 
 @pytest.mark.parametrize("part", [lambda t: t.T, lambda t: t[:, 1:2], lambda t: t[:, 1]])
