@@ -132,6 +132,8 @@ func (n *ExecNode) mayBecome(sub *Graph) error {
 		return differs(n.name, "allocates or frees memory, which cannot change")
 	case sub.hasConditional():
 		return differs(n.name, "has conditional nodes, and cannot be embedded")
+	case sub.h.unusedConditions() != "":
+		return differs(n.name, "has conditions ("+sub.h.unusedConditions()+"), and cannot be embedded")
 	}
 	return compareChild(n.name, n.child, sub)
 }

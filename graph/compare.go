@@ -27,6 +27,9 @@ func (x *Exec) compare(g *Graph, nodes []flatNode) error {
 	if g.h != x.h && (len(g.h.memory) > 0 || len(x.h.memory) > 0) {
 		return differs("", "the graph allocates memory, and is not the one that the executable was made from")
 	}
+	if unused := g.h.unusedConditions(); unused != "" {
+		return differs("", unused+", so that the graph could not be instantiated either")
+	}
 	p := pairing{
 		was: make(map[*Node]int, len(nodes)), is: make(map[*Node]int, len(nodes)),
 		pair: func(i int) (cuda.NodeType, string, string) { return x.nodes[i].kind, x.nodes[i].name, nodes[i].path },

@@ -48,30 +48,6 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     return 0;
 }
 
-/* The array whose memory an object exports, or NULL; a new reference. */
-static PyObject *array_of(PyObject *object) {
-    static PyObject *base; /* interned */
-    if (!base && !(base = PyUnicode_InternFromString("base"))) return NULL;
-    PyObject *at = PyMemoryView_Check(object) ? PyObject_GetAttrString(object, "obj") : NEW_REF(object), *last = NULL;
-    for (int most = 8; at && most-- && cudago_is_array(at) > 0;) { /* a class of its own may say that it is its base */
-        Py_XDECREF(last);
-        last = at;
-        at = PyObject_GetAttr(last, base);
-    }
-    Py_XDECREF(at);
-    if (cudago_forgive()) Py_CLEAR(last);
-    return last;
-}
-
-/* resize(refcheck=False) gives an array other memory and frees the first, whoever exports it; but not of an array to which
- * there is a weak reference: that it refuses. */
-static int forbid_resize(OperandObject *o, PyObject *object) {
-    PyObject *array = array_of(object);
-    if (array) o->weak_array = PyWeakref_NewRef(array, NULL);
-    Py_XDECREF(array);
-    return cudago_forgive();
-}
-
 static int from_export(OperandObject *o, PyObject *object, int flags, const char *what) {
     cudago_exported_bytes e;
     if (!(o->export = cudago_export_of(object, flags & OPERAND_WRITABLE, what, &e))) return -1;
@@ -81,7 +57,7 @@ static int from_export(OperandObject *o, PyObject *object, int flags, const char
     o->element = e.dtype.bits ? cudago_element(e.dtype) : 0;
     o->host = 1;
     o->pageable = 1;
-    return forbid_resize(o, object);
+    return cudago_forbid_resize(object, &o->weak_array);
 }
 
 static void from_own_cell(OperandObject *o, cudago_cell *cell, uint64_t address) {
@@ -270,7 +246,7 @@ static int keep_export(OperandObject *o, PyObject *object) {
     o->export = view;
     o->cell = NULL;
     cudago_cell_release_gil(cell);
-    return forbid_resize(o, object);
+    return cudago_forbid_resize(object, &o->weak_array);
 }
 
 /* _operand(memory, object, writable): an Operand of the memory, such as the bytes that a copy of rows begins with, which says

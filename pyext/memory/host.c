@@ -37,6 +37,34 @@ int cudago_is_array(PyObject *object) {
     return cudago_forgive() ? -1 : array_type && PyObject_TypeCheck(object, array_type);
 }
 
+/* The array whose memory an object exports, or NULL; a new reference. There may be memoryviews in between. */
+static PyObject *array_of(PyObject *object) {
+    static PyObject *base; /* interned */
+    if (!base && !(base = PyUnicode_InternFromString("base"))) return NULL;
+    PyObject *at = NEW_REF(object), *last = NULL;
+    for (int most = 16; at && most--;) { /* a class of its own may say that it is its base */
+        int is_view = PyMemoryView_Check(at);
+        if (!is_view && cudago_is_array(at) <= 0) break;
+        PyObject *next = is_view ? PyObject_GetAttrString(at, "obj") : PyObject_GetAttr(at, base);
+        if (!is_view) {
+            Py_XDECREF(last);
+            last = NEW_REF(at);
+        }
+        Py_DECREF(at);
+        at = next;
+    }
+    Py_XDECREF(at);
+    if (cudago_forgive()) Py_CLEAR(last);
+    return last;
+}
+
+int cudago_forbid_resize(PyObject *object, PyObject **weak) {
+    PyObject *array = array_of(object);
+    if (array) *weak = PyWeakref_NewRef(array, NULL);
+    Py_XDECREF(array);
+    return cudago_forgive();
+}
+
 /* --- types of elements ------------------------------------------------------------------------------------------------- */
 
 const char *cudago_format_find(const char *format, const char *letters, const char **name, int *length) {

@@ -35,6 +35,9 @@ PyObject *cudago_export_of(PyObject *object, int writable, const char *what, cud
 /* The first of some letters in a format of the buffer protocol, or NULL, also for no format; letters in names of fields are
  * passed. If the field has a name, that is told; else name stays as it is. */
 const char *cudago_format_find(const char *format, const char *letters, const char **name, int *length);
+/* resize(refcheck=False) gives an array other memory and frees the first, whoever exports it; but not of an array to which
+ * there is a weak reference: that it refuses. So *weak becomes one, if the memory is an array's. */
+int cudago_forbid_resize(PyObject *object, PyObject **weak);
 int cudago_is_array(PyObject *object); /* of NumPy's; before NumPy is loaded nothing is. -1 with an exception */
 int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 

@@ -38,6 +38,16 @@ static PyObject *export_of(PyObject *object, int read_only, uint64_t *address, u
     return NULL;
 }
 
+/* The export, and what keeps an array's memory where it is. The export is taken over. */
+static PyObject *with_array(PyObject *export, PyObject *object) {
+    PyObject *weak = NULL, *both = NULL;
+    if (!export || (!cudago_forbid_resize(object, &weak) && !weak)) return export;
+    if (weak) both = PyTuple_Pack(2, export, weak);
+    Py_XDECREF(weak);
+    Py_DECREF(export);
+    return both;
+}
+
 /* _pin(object, read_only) */
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
@@ -48,7 +58,7 @@ PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     uint64_t address, size, id;
     uint32_t generation;
     if (cudago_making(0, &generation)) return NULL;
-    PyObject *export = export_of(args[0], read_only, &address, &size);
+    PyObject *export = with_array(export_of(args[0], read_only, &address, &size), args[0]);
     if (!export) return NULL;
     cudago_go_cell *c = calloc(1, sizeof *c);
     if (!c) {

@@ -268,7 +268,7 @@ static QUIET cudago_cell *taken(const TensorObject *t) { return t->theirs ? t->t
 
 /* t, just imported from o and seen by nobody else, with what its memory is in. */
 static PyObject *with_storage(PyObject *t, const cudago_producer *p, PyObject *o) {
-    if (!t || p->storage == STORAGE_NONE || !cudago_storage_keep(taken((TensorObject *)t), p, o)) return t;
+    if (!t || !cudago_storage_keep(taken((TensorObject *)t), p, o)) return t;
     Py_DECREF(t);
     return NULL;
 }

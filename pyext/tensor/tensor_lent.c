@@ -146,9 +146,18 @@ static uint64_t number_of(PyObject *o, const char *method) {
     return PyErr_Occurred() ? 0 : n;
 }
 
+/* NumPy's arrays have no storage, but can be resized. */
+static int keep_array(cudago_cell *c, PyObject *o) {
+    PyObject *weak = NULL;
+    int r = cudago_is_array(o) > 0 ? cudago_forbid_resize(o, &weak) : 0;
+    if (weak) cudago_foreign_keep(c, weak, cudago_let_object_go);
+    return r;
+}
+
 /* Of a type that we know less about: its storage may be another than that of the memory which it exports. */
 int cudago_storage_keep(cudago_cell *c, const cudago_producer *p, PyObject *o) {
-    if (p->storage == STORAGE_NONE || !c->size) return 0;
+    if (!c->size) return 0;
+    if (p->storage == STORAGE_NONE) return keep_array(c, o);
     PyObject *s = PyObject_CallMethod(o, "untyped_storage", NULL);
     uint64_t begin = s ? number_of(s, "data_ptr") : 0, size = begin ? number_of(s, "nbytes") : 0;
     if (PyErr_Occurred() && cudago_forgive()) return Py_XDECREF(s), -1;

@@ -361,3 +361,26 @@ def test_a_body_refuses_a_graph_by_the_names_of_both(graph, device):
         inner.callback(print, name="call")
         with pytest.raises(ValueError, match=r'host node "call" .*a body of .* node "loop"'):
             loop.body.embed(inner)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_no_executable_takes_a_condition_without_its_node(graph, device, stream, inside):
+    """As no graph is instantiated with one: its number would end with the graph."""
+    source = 'extern "C" __global__ void none(unsigned long long handle, unsigned value) {}'
+    kernel = cu.Program(source).compile()["none"]
+    plain, other = cu.Graph(device), cu.Graph(device)
+    plain.launch(ONE, kernel, 0, 0)
+    other.set_condition(other.condition(), 1)
+    if inside:
+        graph.embed(plain)
+    with (graph if inside else plain).instantiate() as step:
+        change = step.nodes[0].update if inside else step.update
+        with pytest.raises(cu.GraphUpdateError, match="controls no conditional node"):
+            change(other)
+        if not inside:
+            with pytest.raises(cu.CUDAError, match="controls no conditional node"):
+                step.update_or_instantiate(other)
+        other.close()
+        step.launch(stream)
+        stream.sync()
+    plain.close()

@@ -47,7 +47,12 @@ def added(file, tensor, stream):
 
 
 def run(graph, stream):
-    with graph, graph.instantiate() as step:
+    with graph:
+        run_all(graph, stream)
+
+
+def run_all(graph, stream):
+    with graph.instantiate() as step:
         step.launch(stream)
         stream.sync()
 
@@ -156,6 +161,31 @@ def test_a_condition_is_read_from_as_much_as_there_is(graph, stream, tmp_path):
         cu.Graph.load(tmp_path / "graph", bind={"set.value": written[:3]})
     with pytest.raises(ValueError, match="arguments describe the memory together"):
         cu.Graph.load(tmp_path / "graph", bind={"set.condition": 3})
+
+
+def test_a_condition_of_no_node_is_not_saved(graph, tmp_path):
+    """Its number would be that of another graph, or of none, where it is loaded."""
+    graph.set_condition(graph.condition(), 1, name="set")
+    with pytest.raises(ValueError, match="'set' cannot be saved: its parameter 0 is a condition"):
+        graph.save(tmp_path / "graph")
+
+
+def test_a_fill_with_an_address(file, stream):
+    """Which is that of the loaded memory, and no number that other memory could be filled with."""
+    x = cu.zeros(4, "u8", stream=stream)
+    address = x.handle
+    load = file(lambda: x.fill(address, stream=stream))
+    with load() as loaded:
+        run_all(loaded, stream)
+        (made,) = {node.params.args[0] for node in loaded.nodes}
+        assert (made.numpy(stream=stream) == made.handle).all()
+    y = cu.zeros(2, "u8", stream=stream)
+    with pytest.raises(ValueError, match="fills with an address: give value= too"):
+        load(dst=y)
+    with load() as loaded:
+        loaded["kernel_0"].update(y, 7)
+        run_all(loaded, stream)
+    assert (y.numpy(stream=stream) == 7).all()
 
 
 def test_a_file_that_lies_about_its_kernels(added, tmp_path):

@@ -71,6 +71,43 @@ def test_an_array_of_a_graph(kind, device, stream, x):
     assert sys.getrefcount(array) == count
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_of_a_tensor(kind, device, stream, x):
+    """Its graphs and its launches use the memory that it was made of."""
+    array = np.arange(N, dtype="i4")
+    count = sys.getrefcount(array)
+    tensor = cu.from_dlpack(np.asarray(KINDS[kind](array)))
+    with cu.Graph(device) as graph:
+        graph.memcpy(x, tensor)
+        tensor.close()
+        assert refuses(array)
+    settle()
+    assert not refuses(array)
+    assert sys.getrefcount(array) == count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_that_is_page_locked(kind, device, x):
+    array = np.arange(N, dtype="i4")
+    count = sys.getrefcount(array)
+    memory = cu.pin(KINDS[kind](array))
+    with cu.Graph(device) as graph:
+        graph.memcpy(x, memory)
+        memory.close()
+        assert refuses(array)
+    settle()
+    assert not refuses(array)
+    assert sys.getrefcount(array) == count
+
+
+def test_an_array_through_memoryviews(device, x):
+    array = np.arange(N, dtype="i4")
+    with cu.Graph(device) as graph:
+        graph.memcpy(x, np.frombuffer(memoryview(array)[:], "i4"))
+        assert refuses(array)
+    assert not refuses(array)
+
+
 def test_a_captured_array(stream, x):
     array = np.arange(N, dtype="i4")
     with stream.capture() as graph:

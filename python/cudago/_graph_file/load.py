@@ -262,17 +262,21 @@ class _Loader:
         return kernel
 
 
-# How many parameters kernels of ours have, and how many of them come before the numbers.
-_FORMS = {"fill": (11, 1), "copy": (14, 2), "conversion": (14, 2), "condition": (2, 2)}
+# How many parameters kernels of ours have, and how many of them come before the numbers. The value
+# of a fill may be an address.
+_FORMS = {"fill": (11, 3), "copy": (14, 2), "conversion": (14, 2), "condition": (2, 2)}
 
 
 def _is_work(kernel: Kernel, node: saved.Node, args: list[Any]) -> bool:
     """Whether the arguments have the form that updates of a kernel of ours rely on."""
     count, first = _FORMS.get(kernel._work, (len(args), len(args) - 1))
-    numbers = [plain(node.values[i]) for i in range(first, len(args))]
+    values = [plain(node.values[i]) for i in range(len(args))]
+    numbers = values[first:]
     are_ints = all(isinstance(value, Number) and value.kind == "int" for value in numbers)
     if kernel._work in COUNTED:
         return len(args) > 1 and are_ints and isinstance(args[-2], Was | _core.Operand)
+    if kernel._work == "condition":
+        return len(args) == count and getattr(values[0], "kind", "") == "condition"
     return len(args) == count and are_ints
 
 

@@ -288,7 +288,11 @@ class _Maker:
         if isinstance(arg, bytes):
             self.ranges.watch_bytes(arg, f"parameter {place} of node {node.name!r}")
             return {"bytes": arg.hex()}
-        if isinstance(arg, ConditionHandle) and arg in self._conditions:
+        if isinstance(arg, ConditionHandle):
+            if arg not in self._conditions:
+                raise _CannotSaveError(
+                    f"its parameter {place} is a condition that controls no node of the graph"
+                )
             return {"condition": self._conditions[arg][0]}
         made = {"int": arg}
         self.ranges.watch(arg, made)

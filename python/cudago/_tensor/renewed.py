@@ -40,7 +40,6 @@ def filled(record: tuple[Any, ...], name: str, device: Device, dst: Any, value: 
     """Return the launch of a fill with other memory or another value; None stays as it is."""
     kernel, config, held, low, high, *rest = record
     word = int(kernel.name.removeprefix("fill_"))
-    pattern = b"".join(part.to_bytes(8, "little") for part in (low, high))[:word]
     was = getattr(held, "object", held)
     if dst is None:
         pattern = _element_for(was, value, word, name, rest)
@@ -48,7 +47,10 @@ def filled(record: tuple[Any, ...], name: str, device: Device, dst: Any, value: 
     if value is None:
         if not _is_whole(was, word, rest):
             raise _unknown(name, "fills", "dst= and value=")
+        if not (isinstance(low, int) and isinstance(high, int)):  # of a file, where memory moved
+            raise ValueError(f"{name!r} fills with an address: give value= too")
         tensor = _over(dst, word)
+        pattern = b"".join(part.to_bytes(8, "little") for part in (low, high))[:word]
     else:
         tensor, pattern = _with_value(dst, value)
     pattern = shortest(pattern)
