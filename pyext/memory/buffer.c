@@ -210,6 +210,7 @@ static int grow_away(BufferObject *self, cudago_cell *cell, uint64_t size) {
     if (now > cell->size) {
         cudago_tally_add(TALLY_VIRTUAL, 0, (int64_t)(now - cell->size));
         cell->size = now;
+        if (now >= CUDAGO_LARGE_BYTES && !((cudago_pool_cell *)cell)->listed) cudago_large_add((cudago_pool_cell *)cell);
     }
     if (now > self->size) self->size = now;
     cudago_cell_release(cell);
