@@ -92,10 +92,10 @@ static QUIET cudago_cell *pool_cell_made(ResourceObject *self, cudago_pool_cell 
 }
 
 static QUIET cudago_cell *pool_cell_refused(ResourceObject *self, cudago_pool_cell *c, uint64_t size, int32_t r) {
-    if (c->held) cudago_pool_let_go(c->held);
-    cudago_pool_cell_free(c);
     cudago_status st = {0};
     cudagoAllocError(self->id, size, r, &st);
+    if (c->held) cudago_pool_let_go(c->held); /* after Go was asked, which another thread's close() may end the pool for */
+    cudago_pool_cell_free(c);
     return cudago_raise(&st), NULL;
 }
 
