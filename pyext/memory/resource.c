@@ -314,7 +314,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;
         cudago_cell *cell = allocate(self, size, stream);
         if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) {
-            if (cudago_reclaim() > 0) cell = allocate(self, size, stream);
+            if (cudago_reclaim(stream) > 0) cell = allocate(self, size, stream);
             if (!cell) cudago_explain_memory(size);
         }
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
