@@ -48,11 +48,13 @@ func (p *mappedPiece) export(c *Context) error {
 	}
 	syscall.CloseOnExec(int(fd))
 	p.file = os.NewFile(uintptr(fd), "cudago virtual memory")
+	tellDescriptor(p.file, true)
 	return nil
 }
 
 func (p *mappedPiece) closeFile() {
 	if p.file != nil {
+		tellDescriptor(p.file, false)
 		_ = p.file.Close() // it is only closed here, and cannot fail
 		p.file = nil
 	}
