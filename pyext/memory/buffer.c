@@ -318,10 +318,10 @@ static Py_hash_t buffer_hash(BufferObject *self) {
 
 static void buffer_dealloc(BufferObject *self) {
     if (lives_on(self)) return;
+    take_out(self); /* first: who is told below may list all buffers, and would get one without references */
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     cudago_cell *cell = self->cell;
     self->cell = NULL;
-    take_out(self);
     if (cell && !cudago_unusable) cudago_note_site();
     if (cell) cudago_cell_release_gil(cell);
     if (cell && !cudago_unusable) cudago_forget_site();
