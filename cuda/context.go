@@ -100,6 +100,18 @@ func (c *Context) Enter() (leave func(), err error) {
 	return c.leaveUnlock, nil
 }
 
+// enterRelaxed is [Context.Enter] in relaxed capture mode, as what allocates, maps
+// or registers memory needs it: in global mode a capture of any thread could
+// forbid that.
+func (c *Context) enterRelaxed() (leave func(), err error) {
+	entered, err := c.Enter()
+	if err != nil {
+		return nil, err
+	}
+	restore := c.drv.relax()
+	return func() { restore(); entered() }, nil
+}
+
 // push is the part of Enter that the driver sees. Where it pushed, pop undoes it,
 // else unlock.
 func (c *Context) push() (pushed bool, err error) {

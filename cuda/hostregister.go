@@ -60,15 +60,13 @@ func (c *Context) RegisterHost(o HostRegistration) (*Buffer, error) {
 	return newBuffer(a), nil
 }
 
-// register makes the driver call, in relaxed capture mode as allocations do.
+// register makes the driver call.
 func (c *Context) register(o HostRegistration, flags uint32) error {
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	restore := c.drv.relax()
-	defer restore()
 	r := c.drv.api.CuMemHostRegister(uintptr(o.Ptr), o.Size, flags)
 	detail := fmt.Sprintf("%d bytes of host memory at %#x", o.Size, o.Ptr)
 	switch r {

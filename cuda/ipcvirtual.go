@@ -48,11 +48,13 @@ func (p *mappedPiece) export(c *Context) error {
 	}
 	syscall.CloseOnExec(int(fd))
 	p.file = os.NewFile(uintptr(fd), "cudago virtual memory")
+	tellDescriptor(p.file, true)
 	return nil
 }
 
 func (p *mappedPiece) closeFile() {
 	if p.file != nil {
+		tellDescriptor(p.file, false)
 		_ = p.file.Close() // it is only closed here, and cannot fail
 		p.file = nil
 	}
@@ -167,20 +169,17 @@ func (e *VirtualExport) total() (sum uint64, err error) {
 
 // borrow imports the pieces and maps them side by side, or leaves nothing behind.
 func (v *virtualMemory) borrow(c *Context, pieces []VirtualPiece, total uint64) error {
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	restore := c.drv.relax()
-	defer restore()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	base, r := c.drv.api.CuMemAddressReserve(total, 0, 0, 0)
-	if r != driver.CUDA_SUCCESS {
-		return c.fail("cuMemAddressReserve", r, fmt.Sprintf("%d bytes of addresses", total))
+	if err := v.reserveAt(c, 0, total); err != nil {
+		return err
 	}
-	v.reserved = append(v.reserved, reservedRange{base, total})
+	base := v.reserved[0].base
 	for _, p := range pieces {
 		if err := v.borrowPiece(c, base, p); err != nil {
 			if op, r := v.cut(c.drv.api, 0, 0); r != driver.CUDA_SUCCESS {
@@ -200,8 +199,7 @@ func (v *virtualMemory) borrowPiece(c *Context, base driver.CUdeviceptr, p Virtu
 		return c.fail("cuMemImportFromShareableHandle", r,
 			fmt.Sprintf("%d bytes that another process shares: is the file descriptor that of virtual memory?", p.Size))
 	}
-	v.pieces = append(v.pieces, mappedPiece{base: base, size: p.Size, handle: h})
-	return v.pieces[len(v.pieces)-1].show(c, []driver.CUmemAccessDesc{
+	return v.add(base, p.Size, h).show(c, []driver.CUmemAccessDesc{
 		{Location: c.dev.location(), Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
 	})
 }

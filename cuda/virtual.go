@@ -222,15 +222,11 @@ type mappedPiece struct {
 // resize makes the memory larger, or leaves it as it was.
 func (v *virtualMemory) resize(size uint64) error {
 	c := v.mr.ctx
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	// As for every allocation: in global mode a capture of any thread could
-	// forbid it.
-	restore := c.drv.relax()
-	defer restore()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if have := v.size.Load(); size < have {
@@ -338,7 +334,7 @@ func (v *virtualMemory) reserveFor(size, need uint64) error {
 		return nil
 	}
 	behind := v.reserved[len(v.reserved)-1].end()
-	if err := v.reserveAt(behind, need-have); err != nil {
+	if err := v.reserveAt(v.mr.ctx, behind, need-have); err != nil {
 		return err
 	}
 	if v.reserved[len(v.reserved)-1].base == behind {
@@ -355,21 +351,23 @@ func (v *virtualMemory) reserveFor(size, need uint64) error {
 // that was our default and there is not enough.
 func (v *virtualMemory) reserveFirst(need uint64) error {
 	if v.mr.reserve != 0 {
-		return v.reserveAt(0, max(need, v.mr.roundUp(min(v.mr.reserve, maxVirtualSize))))
+		return v.reserveAt(v.mr.ctx, 0, max(need, v.mr.roundUp(min(v.mr.reserve, maxVirtualSize))))
 	}
 	generous := max(4*need, v.mr.roundUp(v.mr.total))
-	err := v.reserveAt(0, generous)
+	err := v.reserveAt(v.mr.ctx, 0, generous)
 	if errors.Is(err, ErrorOutOfMemory) && generous > need {
-		return v.reserveAt(0, need)
+		return v.reserveAt(v.mr.ctx, 0, need)
 	}
 	return err
 }
 
 // reserveAt reserves addresses, at the hint if they are free and it is not zero.
-func (v *virtualMemory) reserveAt(hint driver.CUdeviceptr, size uint64) error {
-	base, r := v.mr.ctx.drv.api.CuMemAddressReserve(size, 0, hint, 0)
+//
+// Preconditions: v.mu must be locked, and the context current.
+func (v *virtualMemory) reserveAt(c *Context, hint driver.CUdeviceptr, size uint64) error {
+	base, r := c.drv.api.CuMemAddressReserve(size, 0, hint, 0)
 	if r != driver.CUDA_SUCCESS {
-		return v.mr.ctx.fail("cuMemAddressReserve", r, fmt.Sprintf("%d bytes of addresses", size))
+		return c.fail("cuMemAddressReserve", r, fmt.Sprintf("%d bytes of addresses", size))
 	}
 	v.reserved = append(v.reserved, reservedRange{base, size})
 	return nil
@@ -382,14 +380,21 @@ func (v *virtualMemory) mapPiece(base driver.CUdeviceptr, size uint64) error {
 	if r != driver.CUDA_SUCCESS {
 		return c.failAlloc("cuMemCreate", r, size)
 	}
-	v.pieces = append(v.pieces, mappedPiece{base: base, size: size, handle: h})
-	last := &v.pieces[len(v.pieces)-1]
+	p := v.add(base, size, h)
 	if v.mr.IsShareable() {
-		if err := last.export(c); err != nil {
+		if err := p.export(c); err != nil {
 			return err
 		}
 	}
-	return last.show(c, v.mr.access)
+	return p.show(c, v.mr.access)
+}
+
+// add adds a piece behind the others, which is yet to be mapped.
+//
+// Preconditions: v.mu must be locked.
+func (v *virtualMemory) add(base driver.CUdeviceptr, size uint64, h driver.CUmemGenericAllocationHandle) *mappedPiece {
+	v.pieces = append(v.pieces, mappedPiece{base: base, size: size, handle: h})
+	return &v.pieces[len(v.pieces)-1]
 }
 
 // show maps the piece, for use by devices.

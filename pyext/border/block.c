@@ -118,6 +118,7 @@ static void change_back(BlockObject *self) {
     if (!self->is_on) return;
     self->is_on = 0;
     PyObject *undo = NEW_REF(self->undo);
+    if (!self->todo) set(&self->undo, NULL); /* of a switch, which is switched once */
     cudago_undo(undo);
     Py_DECREF(undo);
 }
@@ -125,7 +126,9 @@ static void change_back(BlockObject *self) {
 static PyObject *block_enter(BlockObject *self, PyObject *unused) {
     (void)unused;
     if (self->is_on || !(self->todo || self->undo))
-        return PyErr_Format(PyExc_RuntimeError, "%R is in use: make another one for another with block", self), NULL;
+        return PyErr_Format(PyExc_RuntimeError, "%R %s: make another one for another with block", self,
+                            self->is_on ? "is in use" : "has been switched back"),
+               NULL;
     if (self->todo && change(self, self->todo)) return NULL;
     self->is_on = 1, self->is_switched = 0;
     PyObject *r = PyObject_CallMethod((PyObject *)self, "_entered", NULL);

@@ -337,6 +337,7 @@ PyObject *cudago_as_another(PyObject *module, PyObject *args);
 PyObject *cudago_faults(PyObject *module, PyObject *unused);
 PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls);
 int cudago_watch_fork(void);              /* -1 with an exception */
+void cudago_note_descriptor(int32_t fd, int32_t is_open); /* one that a forked child must not keep; on any thread */
 int cudago_guard_gopy(PyObject *gobind); /* -1 with an exception */
 PyObject *cudago_watch_forks(PyObject *module, PyObject *unused);
 PyObject *cudago_set_class(PyObject *module, PyObject *args);

@@ -6,6 +6,7 @@
 
 #include "_cgo_export.h"
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,8 +16,47 @@
 
 int cudago_forked;
 
+/* --- descriptors -------------------------------------------------------------------------------------------------------- */
+
+/* Those that keep device memory: a child's copies would keep it until the child ends. Without a lock, which another thread of
+ * the parent might have. */
+typedef struct descriptors {
+    _Atomic int32_t taken[63]; /* descriptors plus 1; 0: free */
+    _Atomic(struct descriptors *) more;
+} descriptors;
+static descriptors open_now;
+
+static int exchange(descriptors *d, int32_t before, int32_t now) {
+    for (size_t i = 0; i < sizeof d->taken / sizeof *d->taken; i++) {
+        int32_t expected = before;
+        if (atomic_compare_exchange_strong(&d->taken[i], &expected, now)) return 1;
+    }
+    return 0;
+}
+
+/* Without memory for the note the child keeps its copy. */
+static descriptors *behind(descriptors *d) {
+    descriptors *known = atomic_load(&d->more), *made = known ? NULL : calloc(1, sizeof *made);
+    if (made && !atomic_compare_exchange_strong(&d->more, &known, made)) free(made);
+    return atomic_load(&d->more);
+}
+
+void cudago_note_descriptor(int32_t fd, int32_t is_open) {
+    descriptors *d = &open_now;
+    while (d && !exchange(d, is_open ? 0 : fd + 1, is_open ? fd + 1 : 0)) d = is_open ? behind(d) : atomic_load(&d->more);
+}
+
+static void close_descriptors(void) {
+    for (descriptors *d = &open_now; d; d = atomic_load(&d->more))
+        for (size_t i = 0; i < sizeof d->taken / sizeof *d->taken; i++)
+            if (atomic_load(&d->taken[i])) close(atomic_exchange(&d->taken[i], 0) - 1);
+}
+
+/* --- the hook ----------------------------------------------------------------------------------------------------------- */
+
 static void in_child(void) {
     cudago_forked = cudago_unusable = 1;
+    close_descriptors();
     cudago_checking = 0; /* the functions that report to the checks test nothing else before they enter Go */
 }
 

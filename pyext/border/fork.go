@@ -13,7 +13,13 @@ import "C"
 import (
 	"runtime"
 	"sync"
+
+	"github.com/cudago/cudago/cuda"
 )
+
+func init() {
+	cuda.WatchDescriptors(func(fd int, isOpen bool) { C.cudago_note_descriptor(C.int32_t(fd), Bool[C.int32_t](isOpen)) })
+}
 
 // watchForks makes the runtime call a C function whenever C enters Go. It can be
 // set only once.

@@ -61,10 +61,12 @@ static QUIET int is_apart(const OperandObject *a, const OperandObject *b) {
 }
 
 /* Of a kernel that counts the elements: does one argument become what Python is to look at (renewed.py)? That is the count
- * itself, memory of another size or element type, or one that lies worse; and inputs that the output overlaps in part. */
+ * itself, memory of another size or element type, or one that lies worse; and inputs that the output overlaps in part, or
+ * may, if the output is a number. */
 static QUIET int recounts(const cudago_change *c, PyObject *record) {
     if (!c->kernel->counted) return 0;
     int last = c->k->n - 1;
+    if (last < 1) return 1;
     PyObject *now[CUDAGO_MAX_PARAMS];
     for (int i = 0; i <= last; i++) now[i] = PyTuple_GetItem(record, 2 + i);
     for (int i = 0; i < c->n; i++) {

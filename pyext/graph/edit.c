@@ -30,8 +30,26 @@ static int take_back(GraphObject *self, PyObject *number) {
     uint64_t node;
     cudago_status st = {0};
     if (cudago_read_node(number, &node) || cudago_graph_ready(self)) return -1;
-    if (remove_now(self, node, &st) || (st.kind && cudago_raise(&st))) return cudago_forgive(); /* it may be gone already */
-    return 0;
+    if (!remove_now(self, node, &st) && (!st.kind || !cudago_raise(&st))) return 0;
+    if (!cudago_is_closed_error()) return -1;
+    return PyErr_Clear(), 0; /* it is gone already, or the graph is */
+}
+
+/* All that can be, in spite of an error, of which the first is raised. What cannot stays in the list. */
+static int take_all_back(GraphObject *self, PyObject *made) {
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    for (Py_ssize_t i = PyList_Size(made); i > 0; i--) {
+        PyObject *number = PyList_GetItem(made, i - 1);
+        if (number && !take_back(self, number) && !PyList_SetSlice(made, i - 1, i, NULL)) continue;
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) break; /* Ctrl-C */
+        if (type) PyErr_Clear();
+        else PyErr_Fetch(&type, &value, &trace);
+    }
+    if (!PyErr_Occurred()) return PyErr_Restore(type, value, trace), type ? -1 : 0;
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
 }
 
 /* _take_back(made, nodes): removes the nodes that have the numbers in a list, if it has any, and empties both lists. A signal
@@ -40,9 +58,7 @@ PyObject *cudago_graph_take_back(GraphObject *self, PyObject *const *args, Py_ss
     CUDAGO_ENTER(NULL);
     if (n != 2 || !PyList_Check(args[0]) || !PyList_Check(args[1])) return PyErr_SetString(PyExc_TypeError, "_take_back(made, nodes)"), NULL;
     if (!PyList_Size(args[0])) Py_RETURN_NONE;
-    for (Py_ssize_t i; (i = PyList_Size(args[0])) > 0;)
-        if (take_back(self, PyList_GetItem(args[0], i - 1)) || PyList_SetSlice(args[0], i - 1, i, NULL)) return NULL;
-    if (PyList_SetSlice(args[1], 0, PyList_Size(args[1]), NULL)) return NULL;
+    if (take_all_back(self, args[0]) || PyList_SetSlice(args[1], 0, PyList_Size(args[1]), NULL)) return NULL;
     cudago_drain();
     Py_RETURN_NONE;
 }

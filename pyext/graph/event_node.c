@@ -18,16 +18,24 @@ int cudago_read_from(PyObject *const *args, Py_ssize_t n, cudago_from *f) {
     return 0;
 }
 
+static QUIET cudago_hierarchy *hierarchy_now(const cudago_from *f) {
+    if (cudago_is(f->of, CLS_GRAPH)) return cudago_graph_open((GraphObject *)f->of) ? NULL : ((GraphObject *)f->of)->of;
+    return cudago_exec_open((ExecObject *)f->of) ? NULL : ((ExecObject *)f->of)->x->of;
+}
+
+int cudago_from_ready(const cudago_from *f) {
+    cudago_hierarchy *h = f->of ? hierarchy_now(f) : NULL;
+    if (!f->of) return 0;
+    return !h || cudago_hierarchy_wait(h) ? -1 : 0;
+}
+
 QUIET int cudago_from_id(const cudago_from *f, uint64_t *id) {
     *id = 0;
     if (!f->of) return 0;
-    if (cudago_is(f->of, CLS_GRAPH)) {
-        if (cudago_graph_open((GraphObject *)f->of)) return -1;
-        *id = ((GraphObject *)f->of)->id;
-        return 0;
-    }
-    if (cudago_exec_open((ExecObject *)f->of)) return -1;
-    *id = ((ExecObject *)f->of)->x->id;
+    cudago_hierarchy *h = hierarchy_now(f);
+    if (!h) return -1;
+    if (h->busy) return CUDAGO_AGAIN;
+    *id = cudago_is(f->of, CLS_GRAPH) ? ((GraphObject *)f->of)->id : ((ExecObject *)f->of)->x->id;
     return 0;
 }
 

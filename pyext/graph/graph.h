@@ -316,7 +316,9 @@ typedef struct {
     uint64_t node;
 } cudago_from;
 int cudago_read_from(PyObject *const *args, Py_ssize_t n, cudago_from *f); /* none, or graph or executable, and number */
-QUIET int cudago_from_id(const cudago_from *f, uint64_t *id); /* Go's number, or 0; -1 with an exception if it was closed */
+int cudago_from_ready(const cudago_from *f); /* waits as cudago_graph_ready does */
+/* Go's number, or 0; -1 with an exception if it was closed, CUDAGO_AGAIN while something of it is being instantiated. */
+QUIET int cudago_from_id(const cudago_from *f, uint64_t *id);
 
 /* semaphore_node.c: what a semaphore node is given, once it has been evaluated; -1 with an exception. */
 typedef struct {

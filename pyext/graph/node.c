@@ -269,14 +269,19 @@ PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_
     return move < 0 ? NULL : add_child(self, &p, (GraphObject *)args[1], move);
 }
 
-static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject *e, int record, const cudago_from *f) {
+/* CUDAGO_AGAIN while something of either graph is being instantiated. */
+static QUIET int event_now(GraphObject *self, cudago_place *p, EventObject *e, int record, const cudago_from *f, uint64_t *node,
+                           cudago_status *st) {
     uint64_t from;
-    if (cudago_graph_open(self) || cudago_from_id(f, &from) || (!from && cudago_event_usable(self->device, e))) return NULL;
+    if (cudago_graph_open(self)) return -1;
+    if (cudago_graph_busy(self)) return CUDAGO_AGAIN;
+    int r = cudago_from_id(f, &from);
+    if (r) return r;
+    if (!from && cudago_event_usable(self->device, e)) return -1;
     cudago_ref ref;
-    cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)e, 0, ROLE_EVENT, REASON_EVENT);
-    uint64_t node = cudagoGraphEvent(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, e->id, record, from, f->node, &ref, &st);
-    return cudago_node_added(node, &st);
+    *node = cudagoGraphEvent(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, e->id, record, from, f->node, &ref, st);
+    return 0;
 }
 
 /* _add_event(deps, event, record, name[, of, number]): adds a node that records the event, or waits for it; or one that
@@ -287,7 +292,11 @@ PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_
     cudago_from f;
     if (n < 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p) || cudago_expect(args[1], CLS_EVENT, "event"))
         return NULL;
-    int record = PyObject_IsTrue(args[2]);
-    if (record < 0 || cudago_graph_ready(self) || cudago_read_from(args + 4, n - 4, &f)) return NULL;
-    return event_now(self, &p, (EventObject *)args[1], record, &f);
+    int record = PyObject_IsTrue(args[2]), r;
+    if (record < 0 || cudago_read_from(args + 4, n - 4, &f)) return NULL;
+    uint64_t node = 0;
+    cudago_status st = {0};
+    do r = cudago_from_ready(&f) || cudago_graph_ready(self) ? -1 : event_now(self, &p, (EventObject *)args[1], record, &f, &node, &st);
+    while (r == CUDAGO_AGAIN);
+    return r ? NULL : cudago_node_added(node, &st);
 }

@@ -32,9 +32,12 @@ static QUIET void grow(void) {
     free(was);
 }
 
+/* Of what is nested deeply the interpreter puts the end off, though nobody refers to it any more, and runs other code first. */
+static QUIET int is_ending(NodeObject *node) { return !Py_REFCNT((PyObject *)node); }
+
 static QUIET NodeObject *find(const GraphObject *graph, uint64_t number) {
     NodeObject *node = living.first ? *place_of(number) : NULL;
-    while (node && (node->number != number || node->graph != (PyObject *)graph)) node = node->next;
+    while (node && (node->number != number || node->graph != (PyObject *)graph || is_ending(node))) node = node->next;
     return node;
 }
 

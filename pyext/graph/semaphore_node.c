@@ -28,14 +28,20 @@ QUIET int cudago_semaphore_usable(int32_t device, const cudago_semaphore_given *
     return PyErr_Format(PyExc_ValueError, "semaphore is of device %d, the graph of device %d", g->semaphore->device, device), -1;
 }
 
-static QUIET PyObject *semaphore_now(GraphObject *self, cudago_place *p, const cudago_semaphore_given *g, const cudago_from *f) {
+/* CUDAGO_AGAIN while something of either graph is being instantiated. */
+static QUIET int semaphore_now(GraphObject *self, cudago_place *p, const cudago_semaphore_given *g, const cudago_from *f, uint64_t *node,
+                               cudago_status *st) {
     uint64_t from;
-    if (cudago_graph_open(self) || cudago_from_id(f, &from) || cudago_semaphore_usable(self->device, g)) return NULL;
+    if (cudago_graph_open(self)) return -1;
+    if (cudago_graph_busy(self)) return CUDAGO_AGAIN;
+    int r = cudago_from_id(f, &from);
+    if (r) return r;
+    if (cudago_semaphore_usable(self->device, g)) return -1;
     cudago_ref ref;
-    cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)g->semaphore, 0, ROLE_SEMAPHORE, REASON_SEMAPHORE);
-    uint64_t node = cudagoGraphSemaphore(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, g->semaphore->id, g->value, g->waits, from, f->node, &ref, &st);
-    return cudago_node_added(node, &st);
+    *node = cudagoGraphSemaphore(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, g->semaphore->id, g->value, g->waits, from,
+                                 f->node, &ref, st);
+    return 0;
 }
 
 /* _add_semaphore(deps, semaphore, value or None, waits, name[, of, number]): of and number as for _add_event */
@@ -45,10 +51,15 @@ PyObject *cudago_graph_semaphore(GraphObject *self, PyObject *const *args, Py_ss
     cudago_semaphore_given g;
     cudago_from f;
     if (n < 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_read_semaphore(args + 1, &g) ||
-        cudago_graph_ready(self) || cudago_read_from(args + 5, n - 5, &f))
+        cudago_read_from(args + 5, n - 5, &f))
         return NULL;
     g.is_own = f.of != NULL;
-    return semaphore_now(self, &p, &g, &f);
+    uint64_t node = 0;
+    cudago_status st = {0};
+    int r;
+    do r = cudago_from_ready(&f) || cudago_graph_ready(self) ? -1 : semaphore_now(self, &p, &g, &f, &node, &st);
+    while (r == CUDAGO_AGAIN);
+    return r ? NULL : cudago_node_added(node, &st);
 }
 
 QUIET void cudago_set_semaphore(uint64_t id, uint64_t node, const cudago_semaphore_given *g, cudago_status *st) {

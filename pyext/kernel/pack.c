@@ -232,6 +232,7 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
+        pk->ran |= !PyLong_CheckExact(arg); /* a class of its own may say what it is as a float */
         if (p->type == PARAM_FLOAT) return cudago_pack_float(pk, p, arg, to);
         return p->type == PARAM_BYTES || cudago_is_small(p) ? cudago_pack_small(pk, p, arg, to) : cudago_pack_int(pk, p, arg, to);
     }

@@ -81,6 +81,7 @@ static int pack_field(packing *pk, const cudago_param *p, PyObject *field, uint8
     int at;
     PyObject *object;
     const char *what;
+    if (!PyTuple_Check(field)) return PyErr_SetString(PyExc_TypeError, "a field of a struct must be a tuple"), -1;
     if (!PyArg_ParseTuple(field, "iOs", &at, &object, &what)) return -1;
     if (at < 0 || (uint32_t)at + 8 > p->size) return PyErr_SetString(PyExc_ValueError, "a field is not in its struct"), -1;
     OperandObject *o = cudago_operand(object, OPERAND_KERNEL, what);
@@ -95,7 +96,8 @@ static int pack_field(packing *pk, const cudago_param *p, PyObject *field, uint8
 /* What Python makes of a dataclass's instance: its bytes and its fields with memory. */
 static int pack_made(packing *pk, const cudago_param *p, PyObject *made, uint8_t *to) {
     PyObject *bytes, *fields;
-    if (!PyTuple_Check(made) || !PyArg_ParseTuple(made, "SO!", &bytes, &PyTuple_Type, &fields)) return -1;
+    if (!PyTuple_Check(made)) return PyErr_SetString(PyExc_TypeError, "_packed must return a tuple"), -1;
+    if (!PyArg_ParseTuple(made, "SO!", &bytes, &PyTuple_Type, &fields)) return -1;
     if (pack_bytes(pk, p, bytes, to)) return -1;
     for (Py_ssize_t i = 0; i < PyTuple_Size(fields); i++)
         if (pack_field(pk, p, PyTuple_GetItem(fields, i), to)) return -1;
@@ -134,7 +136,7 @@ PyObject *cudago_struct_recorded(const packing *pk, int index) {
 /* Is it a tuple as above, whose bytes have the addresses of its Operands? */
 static int is_recorded(const cudago_param *p, PyObject *arg) {
     Py_ssize_t n = PyTuple_Check(arg) ? PyTuple_Size(arg) : 0;
-    if (!n || !PyBytes_CheckExact(PyTuple_GetItem(arg, 0))) return 0;
+    if (n < 2 || !PyBytes_CheckExact(PyTuple_GetItem(arg, 0))) return 0;
     char *bytes;
     Py_ssize_t size;
     PyBytes_AsStringAndSize(PyTuple_GetItem(arg, 0), &bytes, &size);

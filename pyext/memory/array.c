@@ -94,7 +94,7 @@ PyObject *cudago_array_new(PyObject *module, PyObject *args) {
     StreamObject *stream = cudago_stream_arg(given, &keep);
     int r = stream ? make_on(self, stream, &e) : -1;
     if (r && PyErr_ExceptionMatches(PyExc_MemoryError)) {
-        if (stream && cudago_reclaim() > 0) r = make_on(self, stream, &e);
+        if (stream && cudago_reclaim(stream) > 0) r = make_on(self, stream, &e);
         if (r) cudago_explain_memory(nbytes);
     }
     Py_XDECREF(keep);

@@ -210,6 +210,7 @@ static int grow_away(BufferObject *self, cudago_cell *cell, uint64_t size) {
     if (now > cell->size) {
         cudago_tally_add(TALLY_VIRTUAL, 0, (int64_t)(now - cell->size));
         cell->size = now;
+        if (now >= CUDAGO_LARGE_BYTES && !((cudago_pool_cell *)cell)->listed) cudago_large_add((cudago_pool_cell *)cell);
     }
     if (now > self->size) self->size = now;
     cudago_cell_release(cell);
@@ -317,10 +318,10 @@ static Py_hash_t buffer_hash(BufferObject *self) {
 
 static void buffer_dealloc(BufferObject *self) {
     if (lives_on(self)) return;
+    take_out(self); /* first: who is told below may list all buffers, and would get one without references */
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     cudago_cell *cell = self->cell;
     self->cell = NULL;
-    take_out(self);
     if (cell && !cudago_unusable) cudago_note_site();
     if (cell) cudago_cell_release_gil(cell);
     if (cell && !cudago_unusable) cudago_forget_site();

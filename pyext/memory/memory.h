@@ -54,11 +54,11 @@ enum { SPACE_DEVICE,
        SPACE_PINNED,
        SPACE_MANAGED }; /* what a pool's memory is; _memory/resource.py has the same numbers */
 
-/* reclaim.c, after an allocation has failed. cudago_reclaim clears the exception, waits for the releases under way and
- * trims the pools: 1 if the allocation is to be tried again, 0 if this must not be done now and the exception stays, -1
+/* reclaim.c, after an allocation has failed, on a stream or NULL. cudago_reclaim clears the exception, waits for the releases
+ * under way and for the frees in streams that only cudago uses, and trims the pools: 1 if the allocation is to be tried again, 0 if this must not be done now and the exception stays, -1
  * with another exception. May run Python. cudago_explain_memory adds to the exception, if it is a MemoryError, who holds
  * what, and how many bytes were requested unless it has that or they are 0. */
-int cudago_reclaim(void);
+int cudago_reclaim(const StreamObject *on);
 void cudago_explain_memory(uint64_t size);
 
 /* attached.c: who is told of allocations, or NULL; and telling, which returns the buffer, or NULL with what was raised. */

@@ -33,18 +33,25 @@ static int flush(int *left) {
     return 0;
 }
 
-static QUIET int freed_in(uint64_t *ids, int room) {
+/* May an event be recorded in a stream for an allocation in another one? Where other libraries have the handle it might meet
+ * the beginning of a capture of theirs, which NVIDIA's driver does not survive, or a stream that is gone: see graph/line.go.
+ * Nobody captures in the legacy default stream, which is what is asked for both. */
+static QUIET int may_record(const cudago_stream *s, const cudago_stream *on) {
+    return s == on || s->h <= CU_STREAM_PER_THREAD || (!s->foreign && !s->clock->exposed);
+}
+
+static QUIET int freed_in(const StreamObject *on, uint64_t *ids, int room) {
     int n = 0;
     for (cudago_stream *s = cudago_streams; s; s = s->next)
-        if (s->freed && !cudago_stream_lost(s) && n++ < room) ids[n - 1] = s->id;
+        if (s->freed && !cudago_stream_lost(s) && may_record(s, on ? on->s : NULL) && n++ < room) ids[n - 1] = s->id;
     return n;
 }
 
-static int await_frees(int *left) {
-    int n = freed_in(NULL, 0);
+static int await_frees(const StreamObject *on, int *left) {
+    int n = freed_in(on, NULL, 0);
     uint64_t *ids = n ? malloc((size_t)n * sizeof *ids) : NULL, wait;
     if (!ids) return 0;
-    n = freed_in(ids, n);
+    n = freed_in(on, ids, n);
     Py_BEGIN_ALLOW_THREADS
     wait = cudagoFreesBegin(ids, n);
     Py_END_ALLOW_THREADS
@@ -60,12 +67,12 @@ static int await_frees(int *left) {
     return r;
 }
 
-int cudago_reclaim(void) {
+int cudago_reclaim(const StreamObject *on) {
     if (!may_reclaim()) return 0;
     PyErr_Clear();
     cudago_drain();
     int left = PATIENCE_MS;
-    if (flush(&left) || await_frees(&left)) return -1;
+    if (flush(&left) || await_frees(on, &left)) return -1;
     Py_BEGIN_ALLOW_THREADS
     cudagoTrimPools();
     Py_END_ALLOW_THREADS

@@ -57,7 +57,7 @@ func (w *freesWait) await(in []*cuda.Stream) {
 			continue
 		}
 		defer s.Context().PutEvent(e)
-		if recorded, err := s.RecordUncaptured(e); err == nil && recorded {
+		if recorded, err := s.RecordAside(e); err == nil && recorded {
 			events = append(events, e)
 		}
 	}

@@ -92,10 +92,10 @@ static QUIET cudago_cell *pool_cell_made(ResourceObject *self, cudago_pool_cell 
 }
 
 static QUIET cudago_cell *pool_cell_refused(ResourceObject *self, cudago_pool_cell *c, uint64_t size, int32_t r) {
-    if (c->held) cudago_pool_let_go(c->held);
-    cudago_pool_cell_free(c);
     cudago_status st = {0};
     cudagoAllocError(self->id, size, r, &st);
+    if (c->held) cudago_pool_let_go(c->held); /* after Go was asked, which another thread's close() may end the pool for */
+    cudago_pool_cell_free(c);
     return cudago_raise(&st), NULL;
 }
 
@@ -314,7 +314,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;
         cudago_cell *cell = allocate(self, size, stream);
         if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) {
-            if (cudago_reclaim() > 0) cell = allocate(self, size, stream);
+            if (cudago_reclaim(stream) > 0) cell = allocate(self, size, stream);
             if (!cell) cudago_explain_memory(size);
         }
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);

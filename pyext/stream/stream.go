@@ -136,13 +136,17 @@ func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status)
 //
 //export cudagoStreamDevice
 func cudagoStreamDevice(handle C.uint64_t) (ordinal C.int32_t) {
-	d := border.Driver.Load()
-	if d == nil || d.DeviceCount() < 2 {
-		return 0
-	}
-	if dev, err := d.StreamDevice(uintptr(handle)); err == nil {
-		ordinal = C.int32_t(dev.Ordinal())
-	}
+	_ = border.Contained(func() error {
+		d := border.Driver.Load()
+		if d == nil || d.DeviceCount() < 2 {
+			return nil
+		}
+		dev, err := d.StreamDevice(uintptr(handle))
+		if err == nil {
+			ordinal = C.int32_t(dev.Ordinal())
+		}
+		return err
+	})
 	return ordinal
 }
 

@@ -294,6 +294,36 @@ def test_calls_that_fail_add_nothing(script, driver):
     assert (run.returncode, run.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_what_cannot_be_taken_back(script, driver):
+    """It is said that the block has left something, and all else is taken back."""
+    run = script(
+        """
+        import cudago as cu
+        from cudago import _core
+        s = cu.Device().create_stream()
+        graph = cu.Graph()
+        x = cu.Device().allocate(64, stream=s)
+        _core._fail_next("cuGraphAddHostNode", 1, 999)
+        _core._fail_next("cuGraphDestroyNode", 1, 998)
+        try:
+            with graph.capture(s):
+                x.fill(1, stream=s)
+                x.fill(2, stream=s)
+                s.callback(lambda: None)
+        except cu.CUDAError as e:
+            assert e.operation == "cuGraphAddHostNode", e
+            (note,) = e.__notes__
+            assert "could not be changed back: cuGraphDestroyNode" in note, note
+        else:
+            raise AssertionError("no error")
+        assert len(graph.nodes) == 1, graph.nodes
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 def test_what_is_closed_in_the_block(device, graph, stream, x):
     """As in any capture, the graph has it."""
     event = device.create_event()

@@ -140,6 +140,23 @@ def test_refused_memory(added, tensor, stream, device):
     assert (z.numpy(stream=stream) == 4).all()
 
 
+def test_an_output_that_is_a_number(axpy, tensor, stream):
+    """Whether inputs overlap with it is not known where only its address is."""
+    x, y, z = tensor(1), tensor(2), tensor(0)
+    axpy(x, y, 2.0, stream=stream, out=z)
+    with stream.capture() as captured:
+        axpy(x, y, 2.0, stream=stream, out=z)
+    params = captured.nodes[0].params
+    with cu.Graph(x.device) as graph:
+        graph.launch(params.config, params.kernel, x, y, 2.0, z.handle, N, name="axpy")
+        with graph.instantiate() as step:
+            for value in 5, 6, 7:
+                step["axpy"].update(x=tensor(value))
+                step.launch(stream)
+                assert (z.numpy(stream=stream) == 2 * value + 2).all()
+    captured.close()
+
+
 def test_an_overlap_that_comes_about_by_second_updates(added, tensor, stream):
     """The first update of an executable is made in Python, later ones are not."""
     node, run, _ = added

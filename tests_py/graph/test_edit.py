@@ -262,6 +262,25 @@ def test_nodes_are_the_same_objects(graph, a, kernels):
     assert body.nodes[0] is inside
 
 
+def test_a_node_that_is_ending_is_not_looked_up(graph):
+    """Python puts the end of what is nested deeply off, and runs other code before it."""
+    graph.join(name="node")
+    found = []
+
+    class Look:
+        def __del__(self):
+            found.append(graph["node"])
+
+    for depth in range(60):
+        nested = (Look(), graph["node"])
+        for _ in range(depth):
+            nested = (nested,)
+        del nested
+        node = found.pop()
+        assert (node.name, graph["node"] is node) == ("node", True)
+        del node
+
+
 def test_neighbors_are_a_set(graph, a):
     one, two, three, four = (graph.join(name=name) for name in ("one", "two", "three", "four"))
     one.dependents |= {two, three}

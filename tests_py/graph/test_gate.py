@@ -7,7 +7,12 @@ Raising runs Python now and then, such as a finalizer, and that may use the very
 
 from __future__ import annotations
 
+import threading
+from itertools import starmap
+
 import pytest
+
+import cudago as cu
 
 from .operand import CONFIG, N, numbers
 
@@ -184,6 +189,38 @@ def test_a_launch_by_the_thread_that_updates_is_an_error(use, graph, a, kernels,
             step._call_inside(lambda: 1 // 0)
         step._call_inside(step.close)
     assert numbers(a, stream) == 5
+
+
+def test_others_run_while_a_node_waits_for_an_instantiation(device):
+    """Of the graph whose event it is to have: a callback may be what that waits for."""
+    asked, heard, done = threading.Event(), [], []
+
+    def hear() -> None:
+        asked.wait()
+        heard.append(True)
+
+    with cu.Graph(device) as of, cu.Graph(device) as graph, device.create_event() as event:
+        node = last = of.record(event)
+        for _ in range(20_000):
+            last = of.join(last)
+        instantiating = threading.Event()
+
+        def instantiate() -> None:
+            instantiating.set()
+            of.instantiate().close()
+            done.append(True)
+
+        threads = [threading.Thread(target=run) for run in (hear, instantiate)]
+        for thread in threads:
+            thread.start()
+        instantiating.wait()
+        add = starmap(graph._add_event, [((), event, True, None, of, node._id)])
+        assert not done
+        asked.set()
+        _, *others = [*add, *heard]  # no other thread runs between the two
+        for thread in threads:
+            thread.join()
+    assert others == [True]
 
 
 SIGNALS = """

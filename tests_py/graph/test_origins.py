@@ -212,6 +212,15 @@ def test_off(graph, stream, a, kernels):
     assert on.made_at is not None
 
 
+def test_a_switch_is_switched_back_once():
+    off = cu.debug.record_origins(False)
+    with off:
+        pass
+    with pytest.raises(RuntimeError, match="has been switched back: make another one"), off:
+        pass
+    assert repr(off) == "<cudago.debug.record_origins: on>"
+
+
 def test_the_line_is_in_the_function_of_another_file(graph, a, kernels):
     source = "\n\ndef add(g, k, a):\n    return g.launch(CONFIG, k, a, 1, N)"
     file = ran_as("/other/file.py", source)

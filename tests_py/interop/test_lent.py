@@ -282,6 +282,23 @@ def test_a_tensor_that_another_argument_changes(lend, code, stream):
     assert values(other, stream) == [2] * N
 
 
+class Own(int):
+    """An int that does something when it is asked what it is as a float."""
+
+    def __float__(self) -> float:
+        self.run()
+        return 2.0
+
+
+def test_a_tensor_that_an_int_of_its_own_changes(lend, stream):
+    scale = cu.Program('extern "C" __global__ void scale(int *p, float by) { *p *= by; }').compile()
+    a, other = lend(), lend()
+    number = Own(2)
+    number.run = lambda: setattr(a, "ours", other.ours)
+    with pytest.raises(BufferError, match="parameter 0 of kernel scale was changed while"):
+        cu.launch(stream, CONFIG, scale["scale"], a, number)
+
+
 def test_a_tensor_that_another_argument_spoils(lend, code, stream):
     a = lend()
     with pytest.raises(BufferError, match="was changed while"):

@@ -284,11 +284,19 @@ class Third:
         (Range(1.0), TypeError, "field 'inclusive' of Range is annotated"),
         (Short(1.0), ValueError, "parameter 0 of kernel take is a struct of 40 bytes, got 4"),
         (Params, TypeError, "must be a struct of 40 bytes"),
+        ((bytes(40),), TypeError, "must be a struct of 40 bytes"),
     ],
 )
 def test_what_is_no_struct_of_the_kernels(kernel, stream, value, error, match):
     with pytest.raises(error, match=match):
         taken(kernel, stream, value)
+
+
+@pytest.mark.parametrize("made", [5, (bytes(40), ("field",))])
+def test_an_answer_that_is_none(kernel, stream, monkeypatch, made):
+    monkeypatch.setattr("cudago._kernel.structs._packed", lambda _: made)
+    with pytest.raises(TypeError, match=r"must return a tuple|must be a tuple"):
+        taken(kernel, stream, GOOD)
 
 
 def test_an_instance_that_lies_about_its_class(kernel, stream):

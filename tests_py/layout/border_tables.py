@@ -32,7 +32,7 @@ PYTHON_QUIET = {
     "PyTuple_Size", "PyTuple_GetItem", "PyList_Size", "PyList_GetItem",
     "PyBuffer_FillInfo", "PyErr_Occurred", "PyIndex_Check", "PyUnicode_FromString",
     "PyThread_get_thread_ident", "PyObject_Init", "PyWeakref_GetObject",
-    "PyLong_CheckExact", "PyFloat_CheckExact",
+    "PyLong_CheckExact", "PyFloat_CheckExact", "Py_REFCNT",
 }  # fmt: skip
 
 # Of package dlpack's C core, which knows no Python; a release of a count only queues.

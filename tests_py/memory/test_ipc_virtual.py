@@ -494,3 +494,45 @@ def test_a_file_is_no_memory(device, stream):
     ):
         with pytest.raises(ValueError, match=r"descriptor has|fd must"):
             _core._virtual_import(stream, pieces, offset, size)
+
+
+def test_a_forked_child_keeps_no_memory(script, driver):
+    """Its copies of the descriptors would keep it as long as the child runs."""
+    done = script(
+        """
+        import os
+        import cudago as cu
+        from cudago import _core
+        device = cu.Device()
+        stream = device.create_stream()
+        resource = cu.VirtualMemoryResource(device, ipc_enabled=True)
+        buffers = [resource.allocate(1 << 21, stream=stream) for _ in range(70)]
+        buffers[0].grow(3 << 21)
+
+        def descriptors():
+            return [fd for b in buffers for fd, _ in _core._virtual_export(b)[0]]
+
+        def is_open(fd):
+            try:
+                os.fstat(fd)
+            except OSError:
+                return False
+            return True
+
+        gone = descriptors()[1:9]
+        for buffer in buffers[:4]:
+            buffer.close()
+        del buffers[:4]
+        cu.testing.settle()
+        files = [os.open("/dev/null", os.O_RDONLY) for _ in gone]
+        assert set(files) & set(gone)
+        mine = descriptors()
+        pid = os.fork()
+        if not pid:
+            os._exit(10 * any(map(is_open, mine)) + all(map(is_open, files)))
+        _, status = os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 1, status
+        assert all(map(is_open, mine + files))
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")

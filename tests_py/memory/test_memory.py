@@ -8,6 +8,7 @@ import array
 import gc
 import mmap
 import re
+import weakref
 
 import pytest
 
@@ -41,6 +42,21 @@ def test_facts(buffer, device):
     assert repr(buffer).startswith(f"<cudago.Buffer {buffer.handle:#x}: 64 bytes, device")
     with pytest.raises(TypeError, match="Buffer"):
         cu.Buffer()
+
+
+def test_a_weak_reference_to_a_buffer_may_list_all(device, stream):
+    """The buffer that is ending is not among them: it would end twice."""
+    kept = device.allocate(64, stream=stream)
+    listed = []
+    for _ in range(100):
+        buffer = device.allocate(64, stream=stream)
+        weak = weakref.ref(buffer, lambda _: listed.extend(cu._core._all_buffers()))
+        del buffer
+        assert weak() is None
+        assert kept in listed
+        assert not [one for one in listed if one.is_closed]
+        listed.clear()
+    kept.close()
 
 
 def test_allocate_checks_its_arguments(device, stream):

@@ -108,3 +108,13 @@ def test_it_says_who_holds_the_most(device, stream):
     for memory in (x, y, *kept):
         memory.close()
     assert cu._core._largest(16) == before
+
+
+def test_what_has_grown_is_among_the_largest(device, stream):
+    buffer = cu.VirtualMemoryResource(device).allocate(4096, stream=stream)
+    assert buffer.handle not in {address for _, address, *_ in cu._core._largest(16)}
+    for size in 1 << 21, 1 << 22:
+        buffer.grow(size)
+        (row,) = [row for row in cu._core._largest(16) if row[1] == buffer.handle]
+        assert (row[0], row[4].partition(":")[0]) == (size, __file__)
+    buffer.close()

@@ -156,3 +156,41 @@ def test_a_driver_that_waits_does_not_keep_the_gil(script):
         CUDAGO_SIM="hostile=1",
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "whose",
+    ["s.handle; there = s", "there = cu.Stream.from_handle(s.handle, device=device, owner=s)"],
+)
+def test_nothing_is_recorded_in_the_stream_of_another(script, whose):
+    """NVIDIA's driver does not survive a record that meets the beginning of a capture."""
+    done = script(
+        f"""
+        import os, threading
+        import cudago as cu
+        device = cu.Device()
+        s, other = device.create_stream(), device.create_stream()
+        {whose}
+        options = cu.PoolOptions(max_size=1 << 26, reuse_allow_internal_dependencies=False)
+        pool = cu.DeviceMemoryResource(device, pool=options)
+        memory = pool.allocate(40 << 20, stream=there)
+        there.sync()
+        go = threading.Event()
+        there.callback(go.wait, 60)
+        memory.close()
+        os.write(2, b"ALLOCATE")
+        try:
+            pool.allocate(40 << 20, stream=other)
+        except cu.OutOfMemoryError:
+            os.write(2, b"ALLOCATE")
+        go.set()
+        there.sync()
+        os.write(1, b"%#x" % s.handle)
+        """,
+        CUDAGO_TRACE="1",
+    )
+    assert done.returncode == 0, done.stderr
+    _, calls, _ = done.stderr.split("ALLOCATE")
+    assert "cuMemAllocFromPoolAsync(" in calls
+    records = [line for line in calls.splitlines() if "cuEventRecord(" in line]
+    assert not [line for line in records if done.stdout in line]
