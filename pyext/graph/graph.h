@@ -289,6 +289,7 @@ PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);
 PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_take_back(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_neighbors(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* set.c: methods of Graph */
 PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
