@@ -158,7 +158,10 @@ func disjoint(copies []BatchCopy) error {
 	sides := make([]side, 0, 2*len(copies))
 	for i, c := range copies {
 		if c.Size > 0 {
-			sides = append(sides, side{c.Dst, c.Dst + c.Size, i, true}, side{c.Src, c.Src + c.Size, i, false})
+			sides = append(sides, side{c.Dst, c.Dst + c.Size, i, true})
+		}
+		if c.Size > 0 && c.Src != c.Dst {
+			sides = append(sides, side{c.Src, c.Src + c.Size, i, false})
 		}
 	}
 	slices.SortFunc(sides, func(a, b side) int {

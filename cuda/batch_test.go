@@ -33,6 +33,8 @@ func TestBatchRefusesOverlap(t *testing.T) {
 		"written by one, then read":  {batchOf([3]uint64{0x1000, 0x2000, 16}, [3]uint64{0x3000, 0x1008, 4}), true},
 		"read by one, then written":  {batchOf([3]uint64{0x1000, 0x2000, 16}, [3]uint64{0x2004, 0x3000, 4}), true},
 		"onto itself":                {batchOf([3]uint64{0x1000, 0x1008, 16}), true},
+		"what is there already":      {batchOf([3]uint64{0x1000, 0x1000, 16}), false},
+		"that, and read":             {batchOf([3]uint64{0x1000, 0x1000, 16}, [3]uint64{0x3000, 0x1008, 4}), true},
 		"inside a long source":       {batchOf([3]uint64{0x9000, 0x1000, 0x1000}, [3]uint64{0x5000, 0x1004, 4}, [3]uint64{0x1800, 0x6000, 1}), true},
 		"behind one that ended long": {batchOf([3]uint64{0x1000, 0x2000, 0x800}, [3]uint64{0x1900, 0x3000, 4}), false},
 	} {

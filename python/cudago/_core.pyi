@@ -454,7 +454,8 @@ class Buffer:
         Raises
         ------
         ValueError
-            If the sizes differ; or if a side is memory of another device than the stream's, which
+            If the sizes differ; if the sides overlap and are not the same bytes, since a GPU moves
+            them in any order; or if a side is memory of another device than the stream's, which
             has no access to it, and the other side is host memory or the stream is capturing.
 
         Notes
@@ -483,6 +484,11 @@ class Buffer:
             C-contiguous; exactly ``self.size`` bytes.
         stream : Stream
             Stream that orders the copy.
+
+        Raises
+        ------
+        ValueError
+            As for `copy_from`.
 
         Notes
         -----

@@ -328,10 +328,9 @@ VALUES: dict[str, list[Value]] = {
     "Neighbors.__getitem__.index": plain(0),
     "Neighbors.add.value": things("node"),
     "Neighbors.discard.value": things("node"),
-    **dict.fromkeys(
-        [f"Neighbors.__i{of}__.it" for of in ("and", "or", "sub", "xor")],
-        [lambda w: [w.get("node")]],
-    ),
+    **{
+        f"Neighbors.__i{of}__.it": [lambda w: [w.get("node")]] for of in ("and", "or", "sub", "xor")
+    },
     "Node.dependencies.value": [lambda w: [w.get("node")]],
     "Node.dependents.value": [lambda w: [w.get("node")]],
     "GraphExec.__getitem__.name": plain("memset"),

@@ -96,8 +96,16 @@ def test_memory_is_kept_until_it_was_copied(device, stream):
 @pytest.mark.parametrize(
     ("copies", "error", "text"),
     [
-        (lambda a, b: [(a[:8], b[:8]), (a[4:12], b[8:16])], ValueError, "0 and 1 overlap.*copy 1: 8 b"),
-        (lambda a, b: [(b[:8], a[:8]), (a[8:12], a[10:14])], ValueError, "src and dst of copy 1: 4 b"),
+        (
+            lambda a, b: [(a[:8], b[:8]), (a[4:12], b[8:16])],
+            ValueError,
+            "0 and 1 overlap.*copy 1: 8 b",
+        ),
+        (
+            lambda a, b: [(b[:8], a[:8]), (a[8:12], a[10:14])],
+            ValueError,
+            "copy 1: dst .4 bytes at 0x",
+        ),
         (lambda a, b: [(a[:8], b[:8]), (b[4:5], a[8:9])], ValueError, "0 and 1 overlap"),
         (lambda a, b: [(a, b), 5], TypeError, "item 1 must be a pair .dst, src., not int"),
         (lambda a, b: [(a, b, a)], TypeError, "item 0 must be a pair .dst, src., not tuple of 3"),
