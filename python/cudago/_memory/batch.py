@@ -128,8 +128,6 @@ def prefetch_batch(
     ------
     TypeError
         If a buffer is not managed memory. Like those below it says which.
-    ClosedError
-        If a buffer is closed.
     UnsupportedError
         If a device cannot use managed memory concurrently with the host.
 
