@@ -6,7 +6,7 @@
 #pragma once
 
 #define DOC_DEVICE_ALLOCATE \
-    "allocate($self, size, /, *, stream=None)\n" \
+    "allocate($self, size, *, stream=None)\n" \
     "--\n" \
     "\n" \
     "Allocate memory from `memory_resource`.\n" \

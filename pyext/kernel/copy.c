@@ -262,6 +262,7 @@ int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     }
     Py_buffer view;
     if (!PyObject_CheckBuffer(value)) {
+        if (cudago_refuse_slot(value, "value")) return -1;
         PyErr_Format(PyExc_TypeError,
                      "fill value must be an int of one byte, or bytes or a NumPy scalar of 1, 2 or 4 bytes, not %R",
                      (PyObject *)Py_TYPE(value));

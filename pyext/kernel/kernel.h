@@ -408,6 +408,11 @@ typedef struct {
     int (*last)(cudago_stream *s, PyObject **record); /* of the latest launch, a new reference; NULL: not known. Returns 0 */
 } cudago_recorder;
 extern cudago_recorder cudago_record;
+/* slot.c: the public class of operands with a name. */
+PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
+PyObject *cudago_no_slot(PyObject *module, PyObject *const *args, Py_ssize_t n);
+QUIET int cudago_is_slot(PyObject *o);
+int cudago_refuse_slot(PyObject *o, const char *what); /* -1 with TypeError if it is one */
 
 /* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 

@@ -54,7 +54,7 @@ _gobind: ModuleType
 
 class Device:
     def allocate(
-        self, size: SupportsIndex, /, *, stream: StreamLike | None = None
+        self, size: SupportsIndex, *, stream: StreamLike | None = None
     ) -> _buffers.Buffer:
         """Allocate memory from `memory_resource`.
 
@@ -1993,6 +1993,7 @@ class Finalizer:
 def _set_class(name: str, cls: type, /) -> None: ...
 def _set_condition(cls: type, /) -> None: ...
 def _set_slot(cls: type, /) -> None: ...
+def _no_slot(object: object, what: str, /) -> None: ...
 def _replay(
     executable: GraphExec, place: int, given: tuple[Any, ...], values: Container[object], /
 ) -> Replay | None: ...
