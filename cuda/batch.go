@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -36,17 +37,20 @@ func MemcpyBatch(copies []BatchCopy, single bool, s *Stream) error {
 	if err := disjoint(copies); err != nil {
 		return err
 	}
-	copies = slices.DeleteFunc(slices.Clone(copies), func(c BatchCopy) bool { return c.Size == 0 })
-	for _, c := range copies {
-		if c.To == nil {
-			continue
-		}
-		if err := MemcpyPeer(c.Dst, c.To, c.Src, c.From, c.Size, s); err != nil {
-			return err
+	var rest []batchItem
+	for i, c := range copies {
+		item := batchItem{i, c}
+		switch {
+		case c.Size == 0:
+		case c.To == nil:
+			rest = append(rest, item)
+		default:
+			if err := MemcpyPeer(c.Dst, c.To, c.Src, c.From, c.Size, s); err != nil {
+				return fmt.Errorf("copy %d: %w", i, err)
+			}
 		}
 	}
-	copies = slices.DeleteFunc(copies, func(c BatchCopy) bool { return c.To != nil })
-	if len(copies) == 0 {
+	if len(rest) == 0 {
 		return s.check()
 	}
 	leave, err := s.enter()
@@ -54,29 +58,88 @@ func MemcpyBatch(copies []BatchCopy, single bool, s *Stream) error {
 		return err
 	}
 	defer leave()
-	if !single && len(copies) > 1 && s.h > driver.CU_STREAM_LEGACY {
+	if !single && len(rest) > 1 && s.h > driver.CU_STREAM_LEGACY {
 		capturing, err := s.capturing()
 		if err != nil {
 			return err
 		}
 		if !capturing {
-			r := s.memcpyBatch(copies)
+			r := s.memcpyBatch(rest)
 			if r != driver.CUDA_ERROR_NOT_SUPPORTED {
-				return s.ctx.Failure("cuMemcpyBatchAsync", int32(r), fmt.Sprintf("%d copies", len(copies)))
+				return s.refused("cuMemcpyBatchAsync", r, rest)
 			}
 		}
 	}
-	for i, c := range copies {
+	for _, c := range rest {
 		r := s.ctx.drv.api.CuMemcpyAsync(driver.CUdeviceptr(c.Dst), driver.CUdeviceptr(c.Src), c.Size, s.h)
-		if r != driver.CUDA_SUCCESS {
-			return s.ctx.fail("cuMemcpyAsync", r, fmt.Sprintf("copy %d of %d: %d bytes from %#x to %#x", i, len(copies), c.Size, c.Src, c.Dst))
+		if err := s.refused("cuMemcpyAsync", r, []batchItem{c}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// A batchItem is a copy and its place among all that were asked for.
+type batchItem struct {
+	index int
+	BatchCopy
+}
+
+// String returns what the copy is called in errors.
+func (c batchItem) String() string {
+	return fmt.Sprintf("copy %d: %d bytes from %#x to %#x", c.index, c.Size, c.Src, c.Dst)
+}
+
+// refused says which of some copies the driver refused, as far as can be told: it
+// does not say itself. Nil for success.
+//
+// Preconditions: the context of s is current.
+func (s *Stream) refused(op string, r driver.CUresult, copies []batchItem) error {
+	if r == driver.CUDA_SUCCESS {
+		return nil
+	}
+	for _, c := range copies {
+		for i, side := range []uint64{c.Dst, c.Src} {
+			if r == driver.CUDA_ERROR_INVALID_VALUE && !s.ctx.holds(side, c.Size) {
+				return s.ctx.fail(op, r, fmt.Sprintf("%v, and its %s is not inside memory that the driver knows", c, []string{"dst", "src"}[i]))
+			}
+		}
+	}
+	return s.ctx.fail(op, r, amongAll(copies))
+}
+
+// holds reports whether the driver knows of the first and the last byte of memory.
+// It does not know of pageable memory.
+//
+// Preconditions: c is current.
+func (c *Context) holds(ptr, size uint64) bool {
+	for _, at := range []uint64{ptr, ptr + size - 1} {
+		_, r := c.drv.api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, driver.CUdeviceptr(at))
+		if r == driver.CUDA_ERROR_INVALID_VALUE {
+			return false
+		}
+	}
+	return true
+}
+
+// amongAll returns what errors say of items, one of which was refused.
+func amongAll[T fmt.Stringer](items []T) string {
+	const most = 8
+	if len(items) == 1 {
+		return items[0].String()
+	}
+	var names []string
+	for _, it := range items[:min(len(items), most)] {
+		names = append(names, it.String())
+	}
+	if len(items) > most {
+		names = append(names, fmt.Sprintf("or one of %d more", len(items)-most))
+	}
+	return "one of " + strings.Join(names, "; ")
+}
+
 // memcpyBatch makes one call. The stream is in use, and its context current.
-func (s *Stream) memcpyBatch(copies []BatchCopy) driver.CUresult {
+func (s *Stream) memcpyBatch(copies []batchItem) driver.CUresult {
 	dsts, srcs, sizes := make([]driver.CUdeviceptr, len(copies)), make([]driver.CUdeviceptr, len(copies)), make([]uint64, len(copies))
 	for i, c := range copies {
 		dsts[i], srcs[i], sizes[i] = driver.CUdeviceptr(c.Dst), driver.CUdeviceptr(c.Src), c.Size
@@ -95,7 +158,10 @@ func disjoint(copies []BatchCopy) error {
 	sides := make([]side, 0, 2*len(copies))
 	for i, c := range copies {
 		if c.Size > 0 {
-			sides = append(sides, side{c.Dst, c.Dst + c.Size, i, true}, side{c.Src, c.Src + c.Size, i, false})
+			sides = append(sides, side{c.Dst, c.Dst + c.Size, i, true})
+		}
+		if c.Size > 0 && c.Src != c.Dst {
+			sides = append(sides, side{c.Src, c.Src + c.Size, i, false})
 		}
 	}
 	slices.SortFunc(sides, func(a, b side) int {
@@ -109,8 +175,7 @@ func disjoint(copies []BatchCopy) error {
 	for _, s := range sides {
 		for _, other := range []side{written, read} {
 			if other.to > s.from && (s.written || other.written) {
-				return badValue("copies", "%d and %d overlap, and copies of a batch are made in any order: one writes what the other reads or writes",
-					min(s.copy, other.copy), max(s.copy, other.copy))
+				return overlapping(copies, min(s.copy, other.copy), max(s.copy, other.copy))
 			}
 		}
 		if s.written && s.to > written.to {
@@ -122,10 +187,29 @@ func disjoint(copies []BatchCopy) error {
 	return nil
 }
 
+func overlapping(copies []BatchCopy, i, j int) error {
+	if i == j {
+		return badValue("copies", "must not read what they write: src and dst of %v overlap", batchItem{i, copies[i]})
+	}
+	return badValue("copies", "%d and %d overlap, and copies of a batch are made in any order: one writes what the other reads or writes; %v; %v",
+		i, j, batchItem{i, copies[i]}, batchItem{j, copies[j]})
+}
+
 // A BatchPrefetch is one prefetch of [PrefetchBatch].
 type BatchPrefetch struct {
 	Ptr, Size uint64
 	To        Location
+}
+
+// A prefetchItem is a prefetch and its place among all that were asked for.
+type prefetchItem struct {
+	index int
+	BatchPrefetch
+}
+
+// String returns what the prefetch is called in errors.
+func (p prefetchItem) String() string {
+	return fmt.Sprintf("prefetch %d: %d bytes at %#x to %v", p.index, p.Size, p.Ptr, p.To)
 }
 
 // PrefetchBatch makes prefetches in any order. It calls cuMemPrefetchBatchAsync; or
@@ -135,34 +219,46 @@ type BatchPrefetch struct {
 // Stream-ordered on s; returns before completion. Not allowed while s is
 // capturing, which goes on.
 //
-// Errors: as for [Prefetch]; before an [*Error] others may have been queued.
+// Errors: as for [Prefetch], with the index of the prefetch; before an [*Error]
+// others may have been queued.
 func PrefetchBatch(list []BatchPrefetch, s *Stream) error {
 	const op = "cuMemPrefetchBatchAsync"
-	list = slices.DeleteFunc(slices.Clone(list), func(p BatchPrefetch) bool { return p.Size == 0 })
-	if len(list) == 0 {
-		return s.check()
-	}
-	for _, p := range list {
-		for _, l := range []Location{p.To, {s.ctx.dev}} {
-			if err := l.usable(op); err != nil {
-				return err
-			}
+	var items []prefetchItem
+	for i, p := range list {
+		if p.Size > 0 {
+			items = append(items, prefetchItem{i, p})
 		}
 	}
-	if len(list) > 1 && s.h > driver.CU_STREAM_LEGACY {
-		if err := s.prefetchBatch(op, list); !isUnsupported(err) {
+	if len(items) == 0 {
+		return s.check()
+	}
+	if err := (Location{s.ctx.dev}).usable(op); err != nil {
+		return err
+	}
+	for _, p := range items {
+		if err := p.To.usable(op); err != nil {
+			return fmt.Errorf("prefetch %d: %w", p.index, err)
+		}
+	}
+	if len(items) > 1 && s.h > driver.CU_STREAM_LEGACY {
+		if err := s.prefetchBatch(op, items); !isUnsupported(err) {
 			return err
 		}
 	}
-	for _, p := range list {
-		if err := Prefetch(p.Ptr, p.Size, p.To, s); err != nil {
+	for _, p := range items {
+		err := Prefetch(p.Ptr, p.Size, p.To, s)
+		var call *Error
+		switch {
+		case errors.As(err, &call):
+			return fmt.Errorf("prefetch %d: %w", p.index, err)
+		case err != nil: // of the stream
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Stream) prefetchBatch(op string, list []BatchPrefetch) error {
+func (s *Stream) prefetchBatch(op string, list []prefetchItem) error {
 	leave, err := s.enter()
 	if err != nil {
 		return err
@@ -180,7 +276,23 @@ func (s *Stream) prefetchBatch(op string, list []BatchPrefetch) error {
 		ptrs[i], sizes[i], locations[i], first[i] = driver.CUdeviceptr(p.Ptr), p.Size, p.To.raw(), uint64(i)
 	}
 	r := s.ctx.drv.api.CuMemPrefetchBatchAsync(ptrs, sizes, locations, first, 0, s.h)
-	return s.ctx.Failure(op, int32(r), fmt.Sprintf("%d prefetches", len(list)))
+	if r == driver.CUDA_SUCCESS {
+		return nil
+	}
+	return s.ctx.fail(op, r, s.unmanaged(list))
+}
+
+// unmanaged says which of some prefetches was refused, as far as can be told.
+func (s *Stream) unmanaged(list []prefetchItem) string {
+	for _, p := range list {
+		for _, at := range []uint64{p.Ptr, p.Ptr + p.Size - 1} {
+			managed, r := s.ctx.drv.api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_IS_MANAGED, driver.CUdeviceptr(at))
+			if managed == 0 && (r == driver.CUDA_SUCCESS || r == driver.CUDA_ERROR_INVALID_VALUE) {
+				return fmt.Sprintf("%v, which is not inside managed memory", p)
+			}
+		}
+	}
+	return amongAll(list)
 }
 
 func isUnsupported(err error) bool { return errors.Is(err, ErrorNotSupported) }

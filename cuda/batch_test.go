@@ -33,6 +33,8 @@ func TestBatchRefusesOverlap(t *testing.T) {
 		"written by one, then read":  {batchOf([3]uint64{0x1000, 0x2000, 16}, [3]uint64{0x3000, 0x1008, 4}), true},
 		"read by one, then written":  {batchOf([3]uint64{0x1000, 0x2000, 16}, [3]uint64{0x2004, 0x3000, 4}), true},
 		"onto itself":                {batchOf([3]uint64{0x1000, 0x1008, 16}), true},
+		"what is there already":      {batchOf([3]uint64{0x1000, 0x1000, 16}), false},
+		"that, and read":             {batchOf([3]uint64{0x1000, 0x1000, 16}, [3]uint64{0x3000, 0x1008, 4}), true},
 		"inside a long source":       {batchOf([3]uint64{0x9000, 0x1000, 0x1000}, [3]uint64{0x5000, 0x1004, 4}, [3]uint64{0x1800, 0x6000, 1}), true},
 		"behind one that ended long": {batchOf([3]uint64{0x1000, 0x2000, 0x800}, [3]uint64{0x1900, 0x3000, 4}), false},
 	} {
@@ -113,4 +115,36 @@ func TestBatchBetweenDevices(t *testing.T) {
 	require.NoError(t, b.Close())
 	require.NoError(t, mine.Close())
 	require.NoError(t, theirs.Close())
+}
+
+func TestBatchesSayWhatWasRefused(t *testing.T) {
+	c := openSimulated(t, Options{})
+	s, err := c.NewStream(StreamOptions{})
+	require.NoError(t, err)
+	faults := fault.New(c.drv.api)
+	c.drv.api = faults
+	mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{})
+	require.NoError(t, err)
+	b := allocate(t, mr, 64, s)
+	p := b.Ptr()
+	copies := batchOf([3]uint64{p, p, 0}, [3]uint64{p + 32, p, 4}, [3]uint64{p + 40, p + 1<<30, 4})
+	require.ErrorContains(t, MemcpyBatch(copies, false, s), "copy 2: 4 bytes from ")
+	require.ErrorContains(t, MemcpyBatch(copies, false, s), "its src is not inside memory that the driver knows")
+	require.ErrorContains(t, MemcpyBatch(copies, true, s), "copy 2: 4 bytes from ")
+	copies[2].Src = p + 4
+	faults.Fail("CuMemcpyBatchAsync", 1, driver.CUDA_ERROR_INVALID_VALUE)
+	require.ErrorContains(t, MemcpyBatch(copies, false, s), "one of copy 1: 4 bytes from")
+	require.ErrorContains(t, MemcpyBatch(batchOf([3]uint64{p, p + 2, 4}), false, s), "src and dst of copy 0: 4 bytes from")
+	for _, single := range []bool{false, true} {
+		if single {
+			faults.Fail("CuMemPrefetchBatchAsync", 1, driver.CUDA_ERROR_NOT_SUPPORTED)
+		}
+		err := PrefetchBatch([]BatchPrefetch{{p, 0, Location{}}, {p, 8, Location{}}, {p, 4, Location{}}}, s)
+		require.ErrorContains(t, err, "prefetch 1: ")
+		require.ErrorContains(t, err, "8 bytes at")
+		require.ErrorIs(t, err, ErrorInvalidValue)
+	}
+	require.NoError(t, b.Close())
+	require.NoError(t, mr.Close())
+	require.NoError(t, s.Close())
 }

@@ -370,9 +370,14 @@ func (b *Buffer) Fill(value uint32, elementSize int, s *Stream) error {
 // Stream-ordered on s; returns before completion unless a side is pageable.
 // Captured as a memcpy node. The caller must keep both sides alive until the
 // copy has completed.
+//
+// Errors: also an [*ArgumentError] if the ranges overlap, and are not the same.
 func Memcpy(dst, src, size uint64, s *Stream) error {
 	if size == 0 {
 		return s.check()
+	}
+	if err := apart(dst, src, size); err != nil {
+		return err
 	}
 	leave, err := s.enter()
 	if err != nil {
@@ -421,9 +426,14 @@ func MemcpyPeer(dst uint64, to *Context, src uint64, from *Context, size uint64,
 // Stream-ordered on s; returns before completion unless a side is pageable.
 // Captured as a memcpy node. The caller must keep both sides alive until the
 // copy has completed.
+//
+// Errors: also an [*ArgumentError] if rows are known to overlap.
 func Memcpy3D(p MemcpyParams, s *Stream) error {
 	if p.Size == 0 {
 		return s.check()
+	}
+	if err := p.apart(); err != nil {
+		return err
 	}
 	leave, err := s.enter()
 	if err != nil {

@@ -228,6 +228,9 @@ func (c *Context) ExecSetKernelParams(x ExecHandle, n NodeHandle, p *KernelNodeP
 
 // ExecSetMemcpyParams calls cuGraphExecMemcpyNodeSetParams.
 func (c *Context) ExecSetMemcpyParams(x ExecHandle, n NodeHandle, p *MemcpyParams) error {
+	if err := p.apart(); err != nil {
+		return err
+	}
 	err := call0(c, "cuGraphExecMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphExecMemcpyNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi(), c.h)
 	})

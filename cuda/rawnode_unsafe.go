@@ -142,7 +142,13 @@ func (p *MemsetParams) String() string {
 }
 
 // AddMemcpyNode calls cuGraphAddMemcpyNode.
+//
+// Errors, here and where a node is changed: an [*ArgumentError] if what is copied
+// overlaps with where it goes.
 func (c *Context) AddMemcpyNode(g GraphHandle, deps []NodeHandle, p *MemcpyParams) (NodeHandle, error) {
+	if err := p.apart(); err != nil {
+		return 0, err
+	}
 	n, err := callNode(c, "cuGraphAddMemcpyNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphAddMemcpyNode(driver.CUgraph(g), toNodes(deps), p.abi(), c.h)
 	})
@@ -216,6 +222,9 @@ func (c *Context) HostNodeParams(n NodeHandle) (HostParams, error) {
 // SetMemcpyNodeParams changes a node of a graph, for later instantiations. It
 // calls cuGraphMemcpyNodeSetParams.
 func (c *Context) SetMemcpyNodeParams(n NodeHandle, p *MemcpyParams) error {
+	if err := p.apart(); err != nil {
+		return err
+	}
 	err := call0(c, "cuGraphMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphMemcpyNodeSetParams(driver.CUgraphNode(n), p.abi())
 	})

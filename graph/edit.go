@@ -105,31 +105,7 @@ func patiently(op string, try func() (done bool, err error)) error {
 // close a cycle, with the path, and for data that is not for these nodes;
 // [cuda.ErrorNotSupported] for data on a device without programmatic launches.
 func (g *Graph) AddEdge(from, to *Node, data cuda.EdgeData) error {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
-	if err := g.editable(from, to); err != nil {
-		return err
-	}
-	if to.deps.Has(from) {
-		return badValue("edge", "must be new, and %v already waits for %v", to, from)
-	}
-	if path := g.cycle(from, to); path != nil {
-		return badValue("edge", "must not close a cycle: %s", pathText(path))
-	}
-	if err := mayHave(data, from, to); err != nil {
-		return err
-	}
-	err := g.h.ctx.AddDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}, []cuda.EdgeData{data})
-	if err != nil {
-		return err
-	}
-	g.h.edited = true
-	to.addDep(from, data)
-	from.next.Add(to)
-	if from.index > to.index {
-		g.backward++
-	}
-	return nil
+	return g.ChangeEdges([]Edge{{from, to, data}}, nil)
 }
 
 // RemoveEdge undoes [Graph.AddEdge], or removes one of the dependencies that to
@@ -137,24 +113,106 @@ func (g *Graph) AddEdge(from, to *Node, data cuda.EdgeData) error {
 //
 // Errors: also an [*cuda.ArgumentError] if there is no such edge.
 func (g *Graph) RemoveEdge(from, to *Node) error {
+	return g.ChangeEdges(nil, []Edge{{From: from, To: to}})
+}
+
+// ChangeEdges adds edges, and removes others, whatever their data. All of them have
+// one node in common, at the same end: so whether one closes a cycle does not depend
+// on the others. On an error none has changed.
+//
+// Errors: as of [Graph.AddEdge] and [Graph.RemoveEdge].
+func (g *Graph) ChangeEdges(add, remove []Edge) error {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
-	if err := g.editable(from, to); err != nil {
+	for _, e := range add {
+		if err := g.mayAdd(e); err != nil {
+			return err
+		}
+	}
+	was := slices.Clone(remove)
+	for i, e := range remove {
+		if err := g.editable(e.From, e.To); err != nil {
+			return err
+		}
+		if !e.To.deps.Has(e.From) {
+			return badValue("edge", "must exist, and %v does not wait for %v", e.To, e.From)
+		}
+		was[i].Data = e.To.early[e.From]
+	}
+	// Removed first: a graph that allocates takes edges, and gives none back.
+	if err := g.removeEdges(was); err != nil {
 		return err
 	}
-	if !to.deps.Has(from) {
-		return badValue("edge", "must exist, and %v does not wait for %v", to, from)
+	if err := g.addEdges(add); err != nil {
+		return errors.Join(err, g.addEdges(was))
 	}
-	err := g.h.ctx.RemoveDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle},
-		[]cuda.EdgeData{to.early[from]})
-	if err != nil {
+	return nil
+}
+
+// mayAdd returns why an edge cannot be added, or nil.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) mayAdd(e Edge) error {
+	if err := g.editable(e.From, e.To); err != nil {
+		return err
+	}
+	if e.To.deps.Has(e.From) {
+		return badValue("edge", "must be new, and %v already waits for %v", e.To, e.From)
+	}
+	if path := g.cycle(e.From, e.To); path != nil {
+		return badValue("edge", "must not close a cycle: %s", pathText(path))
+	}
+	return mayHave(e.Data, e.From, e.To)
+}
+
+// addEdges adds edges that may be added, in one call: all or none.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) addEdges(edges []Edge) error {
+	if len(edges) == 0 {
+		return nil
+	}
+	if err := g.h.ctx.AddDependencies(raw(g, edges)); err != nil {
+		return err
+	}
+	g.h.edited = true
+	for _, e := range edges {
+		if g.order != nil {
+			g.order.admit(e.From, e.To) // again: another edge, admitted since, may have moved nodes
+		}
+		e.To.addDep(e.From, e.Data)
+		e.From.next.Add(e.To)
+		if e.From.index > e.To.index {
+			g.backward++
+		}
+	}
+	return nil
+}
+
+// removeEdges removes edges that there are, in one call: all or none.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) removeEdges(edges []Edge) error {
+	if len(edges) == 0 {
+		return nil
+	}
+	if err := g.h.ctx.RemoveDependencies(raw(g, edges)); err != nil {
 		return g.explainRemoval(err)
 	}
 	g.h.edited = true
-	g.uncount(from, to)
-	to.dropDep(from)
-	from.next.Remove(to)
+	for _, e := range edges {
+		g.uncount(e.From, e.To)
+		e.To.dropDep(e.From)
+		e.From.next.Remove(e.To)
+	}
 	return nil
+}
+
+func raw(g *Graph, edges []Edge) (of cuda.GraphHandle, from, to []cuda.NodeHandle, data []cuda.EdgeData) {
+	for _, e := range edges {
+		from, to, data = append(from, e.From.handle), append(to, e.To.handle), append(data, e.Data)
+	}
+	return g.handle, from, to, data
 }
 
 // editable returns why the edges of nodes cannot be changed, or nil.

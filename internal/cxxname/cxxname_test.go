@@ -44,6 +44,7 @@ func TestFind(t *testing.T) {
 			"h<unsigned int, true, (Mode)1, 97>", "h<unsigned,true,(Mode)1,'a'>", "h<uint32_t,1,(Mode)1,97>", "h<std::uint32_t, true, (enum Mode)1, (unsigned char)97>",
 			"h<unsigned, true, (Mode)1, 'a'>(const unsigned*, size_t)", "h<unsigned, true, (Mode)1, 'a'>(unsigned const *, long unsigned int)",
 			"h<unsigned, true, (Mode)1, 'a'>(const uint*, std::size_t)",
+			"h<unsigned, true, Mode(1), 'a'>", "h<unsigned, true, static_cast<Mode>(1), char(97)>", "h<unsigned,true,static_cast<enum Mode>( 1 ),'a'>",
 		},
 		symbols[5]:  {"v<>", "v < >", "void v<>()", "v<>(void)"},
 		symbols[6]:  {"v<int,float>", "v<int, float>(int, float)"},
@@ -84,7 +85,7 @@ func TestFindNothing(t *testing.T) {
 	for _, name := range []string{
 		"", " ", "::", "&", "f<float, 4>", "ns::f", "ns::f<float>", "ns::f<float, 5>", "ns::f<double, 4>", "ns::f<float, 4>(double*)",
 		"ns::g(const float*)", "v<float,int>", "v", "pair<A<unsigned>>", "h<unsigned, false, (Mode)1, 'a'>", "(", "<", "f<", "ns::f<float, 4", "'", "ns::f<float,4>>", "const", "unsigned",
-		"fp<&fn(float)>", "fp<&g>", "fp<&", "fp<&(", "fp<&>(", "fp<&)>", "ty<int>", "mp<&m, 2>",
+		"fp<&fn(float)>", "fp<&g>", "fp<&", "fp<&(", "fp<&>(", "fp<&)>", "ty<int>", "mp<&m, 2>", "h<unsigned, true, Mode(2), 97>", "h<unsigned, true, Mode(-1), 97>", "f<T(", "f<T()>", "f<static_cast<>(1)>",
 	} {
 		require.Empty(t, Find(symbols, name), name)
 	}

@@ -24,7 +24,7 @@ func parse(text string) spelling {
 	if len(text) > longest {
 		return spelling{name: text}
 	}
-	tokens := elide(tokenize(text))
+	tokens := casts(elide(tokenize(text)))
 	head, params := divide(tokens)
 	head = qualified(head)
 	s := spelling{
@@ -91,6 +91,41 @@ func elide(tokens []string) (kept []string) {
 		}
 	}
 	return kept
+}
+
+// casts spells numbers of a type, which is what enumerators are in symbols, in one
+// way: "f<Mode(1)>" and "f<static_cast<Mode>(1)>" are "f<(Mode)1>".
+func casts(tokens []string) (kept []string) {
+	for i := 0; i < len(tokens); i++ {
+		kept = append(kept, tokens[i])
+		if tokens[i] != "<" && tokens[i] != "," {
+			continue
+		}
+		argument := tokens[i+1 : i+1+argumentLen(tokens[i+1:])]
+		kind, number := castOf(argument)
+		if kind == nil {
+			continue
+		}
+		kept = append(append(append(append(kept, "("), kind...), ")"), number...)
+		i += len(argument)
+	}
+	return kept
+}
+
+// castOf divides a template argument that is a number made to be of a type.
+func castOf(argument []string) (kind, number []string) {
+	open := slices.Index(argument, "(")
+	if open < 1 || argument[len(argument)-1] != ")" {
+		return nil, nil
+	}
+	kind, number = argument[:open], argument[open+1:len(argument)-1]
+	if digits := len(number) - 1; digits < 0 || digits > 1 || !isNumber(number[digits]) || digits == 1 && number[0] != "-" {
+		return nil, nil
+	}
+	if last := len(kind) - 1; last > 1 && kind[0] == "static_cast" && kind[1] == "<" && kind[last] == ">" {
+		kind = kind[2:last]
+	}
+	return kind, number
 }
 
 // isInline reports whether a namespace is one of those that libraries put

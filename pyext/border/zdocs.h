@@ -6,7 +6,7 @@
 #pragma once
 
 #define DOC_DEVICE_ALLOCATE \
-    "allocate($self, size, /, *, stream=None)\n" \
+    "allocate($self, size, *, stream=None)\n" \
     "--\n" \
     "\n" \
     "Allocate memory from `memory_resource`.\n" \
@@ -350,7 +350,8 @@
     "Raises\n" \
     "------\n" \
     "ValueError\n" \
-    "    If the sizes differ; or if a side is memory of another device than the stream's, which\n" \
+    "    If the sizes differ; if the sides overlap and are not the same bytes, since a GPU moves\n" \
+    "    them in any order; or if a side is memory of another device than the stream's, which\n" \
     "    has no access to it, and the other side is host memory or the stream is capturing.\n" \
     "\n" \
     "Notes\n" \
@@ -381,6 +382,11 @@
     "    C-contiguous; exactly ``self.size`` bytes.\n" \
     "stream : Stream\n" \
     "    Stream that orders the copy.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "ValueError\n" \
+    "    As for `copy_from`.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \

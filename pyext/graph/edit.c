@@ -69,7 +69,7 @@ static QUIET int edge_now(GraphObject *self, uint64_t from, uint64_t to, int por
     return 0;
 }
 
-/* _edge(from, to, what): adds the edge that waits for one of 4 things; or removes it, if that is -1 */
+/* _edge(from, to, what): adds the edge that waits for one of 4 things */
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t from, to;
@@ -77,8 +77,49 @@ PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t
     if (n != 3 || cudago_read_node(args[0], &from) || cudago_read_node(args[1], &to)) return NULL;
     long port = PyLong_AsLong(args[2]);
     if (port == -1 && PyErr_Occurred()) return NULL;
-    if (port < -1 || port > 3) return PyErr_SetString(PyExc_ValueError, "_edge takes a number of 0 to 3, or -1"), NULL;
+    if (port < 0 || port > 3) return PyErr_SetString(PyExc_ValueError, "_edge takes a number of 0 to 3"), NULL;
     if (cudago_graph_ready(self) || edge_now(self, from, to, (int)port, &st)) return NULL;
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
+
+/* The nodes at the other ends of edges: first of those to add, then of those to remove. */
+typedef struct {
+    uint64_t node, *others;
+    Py_ssize_t added, removed;
+    int backward; /* the others wait for the node */
+} neighbors;
+
+static int neighbors_read(neighbors *x, PyObject *const *args, Py_ssize_t n) {
+    if (n != 4 || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]))
+        return PyErr_SetString(PyExc_TypeError, "_neighbors(node, added, removed, backward)"), -1;
+    x->added = PyTuple_Size(args[1]), x->removed = PyTuple_Size(args[2]);
+    x->others = calloc((size_t)(x->added + x->removed) + 1, sizeof *x->others);
+    if (!x->others) return PyErr_NoMemory(), -1;
+    if (cudago_read_node(args[0], &x->node) || (x->backward = PyObject_IsTrue(args[3])) < 0) return -1;
+    for (Py_ssize_t i = 0; i < x->added; i++)
+        if (cudago_read_node(PyTuple_GetItem(args[1], i), &x->others[i])) return -1;
+    for (Py_ssize_t i = 0; i < x->removed; i++)
+        if (cudago_read_node(PyTuple_GetItem(args[2], i), &x->others[x->added + i])) return -1;
+    return 0;
+}
+
+static QUIET int neighbors_now(GraphObject *self, const neighbors *x, cudago_status *st) {
+    if (cudago_graph_open(self)) return -1;
+    cudagoGraphNeighbors(self->id, x->node, x->others, (int)x->added, (int)x->removed, x->backward, st);
+    return 0;
+}
+
+/* _neighbors(node, added, removed, backward): adds and removes edges between a node and others; one call, so that a signal is
+ * heard before all of it or after it */
+PyObject *cudago_graph_neighbors(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    neighbors x = {0};
+    cudago_status st = {0};
+    int r = neighbors_read(&x, args, n);
+    if (!r && !(r = cudago_graph_ready(self))) r = neighbors_now(self, &x, &st);
+    free(x.others);
+    if (r) return NULL;
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;
 }

@@ -11,6 +11,8 @@ package graph
 import "C"
 
 import (
+	"unsafe"
+
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 )
@@ -65,8 +67,7 @@ func (g *pyGraph) forgetInner(of *graph.Graph) {
 // edgeData is what an edge can wait for.
 var edgeData = [...]cuda.EdgeData{{}, cuda.Programmatic, cuda.LaunchOrder, cuda.LaunchCompletion}
 
-// cudagoGraphEdge adds the edge between two nodes, with the data of that number;
-// or removes it, if the number is negative.
+// cudagoGraphEdge adds the edge between two nodes, with the data of that number.
 //
 //export cudagoGraphEdge
 func cudagoGraphEdge(id, from, to C.uint64_t, data C.int, st *C.cudago_status) {
@@ -75,17 +76,44 @@ func cudagoGraphEdge(id, from, to C.uint64_t, data C.int, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		start, err := g.member("start", from)
+		e, err := g.edge(from, to)
 		if err != nil {
 			return err
 		}
-		end, err := g.member("end", to)
-		if err != nil {
-			return err
-		}
-		if data < 0 {
-			return g.RemoveEdge(start, end)
-		}
-		return g.AddEdge(start, end, edgeData[data])
+		return g.AddEdge(e.From, e.To, edgeData[data])
 	})
+}
+
+// cudagoGraphNeighbors adds edges between a node and the first others, and removes
+// those between it and the rest; or does neither. backward: the others wait for it.
+//
+//export cudagoGraphNeighbors
+func cudagoGraphNeighbors(id, node C.uint64_t, others *C.uint64_t, added, removed, backward C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		var edges []graph.Edge
+		for _, other := range unsafe.Slice(others, added+removed) {
+			from, to := other, node
+			if backward != 0 {
+				from, to = to, from
+			}
+			e, err := g.edge(from, to)
+			if err != nil {
+				return err
+			}
+			edges = append(edges, e)
+		}
+		return g.ChangeEdges(edges[:added], edges[added:])
+	})
+}
+
+func (g *pyGraph) edge(from, to C.uint64_t) (e graph.Edge, err error) {
+	if e.From, err = g.member("start", from); err != nil {
+		return e, err
+	}
+	e.To, err = g.member("end", to)
+	return e, err
 }

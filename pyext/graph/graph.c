@@ -266,6 +266,7 @@ static PyMethodDef methods[] = {
     {"_remove", METHOD(cudago_graph_remove), METH_O, NULL},
     {"_take_back", METHOD(cudago_graph_take_back), METH_FASTCALL, NULL},
     {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
+    {"_neighbors", METHOD(cudago_graph_neighbors), METH_FASTCALL, NULL},
     {"_check", METHOD(cudago_graph_check), METH_O, NULL},
     {"_nodes", METHOD(cudago_graph_nodes), METH_NOARGS, NULL},
     {"launch", METHOD(cudago_graph_launch), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPH_LAUNCH},

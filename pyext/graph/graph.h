@@ -229,7 +229,6 @@ PyObject *cudago_graph_node_of(GraphObject *self, PyObject *row);
 PyObject *cudago_graph_launch(GraphObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n,
                              PyObject *names);
-PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
 
 /* added.c: adding a node without Go. May that be done? Then there is room for it. c: of a kernel, else NULL. */
 QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c);
@@ -289,6 +288,7 @@ PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);
 PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_take_back(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_neighbors(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* set.c: methods of Graph */
 PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -497,7 +497,6 @@ extern PyType_Spec cudago_exec_node_spec;
 
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
 PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n);
-QUIET int cudago_is_slot(PyObject *o); /* node_kernel.c */
 
 /* update.c: the gate of updates. Inside, nothing may be raised: that runs Python now and then, a finalizer or a collection,
  * and if it launched the executable it would wait for itself. So what is done inside says why it was refused, and the

@@ -58,7 +58,8 @@ static QUIET uint64_t memcpy_now(GraphObject *self, cudago_place *p, OperandObje
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
     cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
-    if (cudago_can_add(self, p, refs, 2, NULL)) return cudago_add_memcpy(self, p, dst, src, refs);
+    int apart = !cudago_overlap(dst->address, src->address, dst->nbytes); /* otherwise Go refuses it */
+    if (apart && cudago_can_add(self, p, refs, 2, NULL)) return cudago_add_memcpy(self, p, dst, src, refs);
     uint64_t node = cudagoGraphMemcpy(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, src->address,
                                       dst->host, src->host, dst->nbytes, refs, &st);
     return st.kind ? (cudago_raise(&st), 0) : node;

@@ -105,23 +105,9 @@ PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize
 
 /* --- launch, as users call it --------------------------------------------------------------------------------------- */
 
-static PyTypeObject *slot_class;
-
-/* _set_slot(cls): an argument of this class stands for another, and can be exchanged later. */
-PyObject *cudago_set_slot(PyObject *module, PyObject *cls) {
-    (void)module;
-    CUDAGO_ENTER(NULL);
-    if (!PyType_Check(cls)) return PyErr_SetString(PyExc_TypeError, "_set_slot takes a class"), NULL;
-    PyTypeObject *before = slot_class;
-    slot_class = (PyTypeObject *)NEW_REF(cls);
-    Py_XDECREF(before);
-    Py_RETURN_NONE;
-}
-
-QUIET int cudago_is_slot(PyObject *o) { return Py_TYPE(o) == slot_class; }
 static int has_slot(PyObject *const *args, Py_ssize_t n) {
     for (Py_ssize_t i = 0; i < n; i++)
-        if (Py_TYPE(args[i]) == slot_class) return 1;
+        if (cudago_is_slot(args[i])) return 1;
     return 0;
 }
 

@@ -90,7 +90,7 @@ QUIET int cudago_owned_takes_sides(const cudago_owned *w, OperandObject *const *
         if (o[i]->nbytes != w->size || (o[i]->cell && o[i]->cell->flags & CUDAGO_CELL_CAPTURED)) return 0;
         if (!is_like(w, i ? ROLE_SRC : ROLE_DST, o[i])) return 0;
     }
-    return 1;
+    return !cudago_overlap(o[0] ? o[0]->address : w->dst, o[1] ? o[1]->address : w->src, w->size); /* which Go refuses */
 }
 
 /* A side that was not made as host memory stays unified: see cudagoUpdateMemcpy. */

@@ -12,7 +12,6 @@ static PyMethodDef functions[] = {
     {"_tick", cudago_tick, METH_NOARGS, NULL},
     {"_set_watcher", cudago_set_watcher, METH_O, NULL},
     {"_watcher", cudago_get_watcher, METH_NOARGS, NULL},
-    {"_set_slot", cudago_set_slot, METH_O, NULL},
     {"_graph_from_handle", METHOD(cudago_graph_from_handle), METH_FASTCALL, NULL},
     {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
     {"_invalidated", cudago_invalidated, METH_O, NULL},

@@ -75,6 +75,10 @@ static int batch_prepare(batch *b) {
 
 static QUIET int sizes_now(const pair *p, Py_ssize_t i) {
     const OperandObject *dst = p->sides[0], *src = p->sides[1];
+    char where[NAME_SIZE];
+    snprintf(where, sizeof where, "copy %lld: ", (long long)i);
+    if (dst->nbytes == src->nbytes && cudago_overlap(dst->address, src->address, dst->nbytes))
+        return cudago_raise_overlap(where, dst->address, src->address, dst->nbytes);
     if (dst->nbytes == src->nbytes) return 0;
     PyErr_Format(PyExc_ValueError, "copy %zd: src has %llu bytes, dst %llu: a copy needs the same size on both sides", i,
                  (unsigned long long)src->nbytes, (unsigned long long)dst->nbytes);

@@ -112,6 +112,18 @@ static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span 
     return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);
 }
 
+QUIET int cudago_raise_overlap(const char *where, uint64_t dst, uint64_t src, uint64_t size) {
+    char text[200];
+    snprintf(text, sizeof text, "%sdst (%llu bytes at %#llx) and src (at %#llx) overlap: a copy moves its bytes in any order, so copy by way of other memory",
+             where, (unsigned long long)size, (unsigned long long)dst, (unsigned long long)src);
+    return PyErr_SetString(PyExc_ValueError, text), -1;
+}
+
+static QUIET int apart(const copying *c, const cudago_span *b, const cudago_span *o) {
+    if (!cudago_overlap(b->ptr, o->ptr, b->size) || (c->operand && c->operand->array)) return 0;
+    return cudago_raise_overlap("", c->from ? b->ptr : o->ptr, c->from ? o->ptr : b->ptr, b->size);
+}
+
 /* What a capture records, and copies of host memory, need access to memory of another device. */
 static QUIET int both_reach(const copying *c, const cudago_span *b, int32_t own, const cudago_span *o, int32_t other, int32_t device) {
     if (cudago_stream_reaches(b->cell, own, device, c->from ? "dst" : "src")) return -1;
@@ -124,7 +136,7 @@ static QUIET int copy_now(const copying *c) {
     cudago_stream *s = cudago_stream_now(c->stream);
     if (!s || cudago_buffer_now(c->buffer, &b)) return -1;
     if (c->from && cudago_writable(b.readonly, "the buffer")) return -1;
-    if (other_side(c, &b, &o)) return -1;
+    if (other_side(c, &b, &o) || apart(c, &b, &o)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (!b.size && !capturing) return 0;
@@ -250,6 +262,7 @@ int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     }
     Py_buffer view;
     if (!PyObject_CheckBuffer(value)) {
+        if (cudago_refuse_slot(value, "value")) return -1;
         PyErr_Format(PyExc_TypeError,
                      "fill value must be an int of one byte, or bytes or a NumPy scalar of 1, 2 or 4 bytes, not %R",
                      (PyObject *)Py_TYPE(value));

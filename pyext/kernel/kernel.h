@@ -217,6 +217,10 @@ enum { SIDE_UNIFIED,
        SIDE_ARRAY }; /* what the address of one side of a copy is */
 static inline QUIET int32_t cudago_side(const OperandObject *o) { return o->array ? SIDE_ARRAY : o->host ? SIDE_HOST
                                                                                                          : SIDE_UNIFIED; }
+/* Do the sides of a copy overlap? Its bytes are moved in any order, so what is read may have been written. The same memory on both
+ * sides is no harm. */
+static inline QUIET int cudago_overlap(uint64_t dst, uint64_t src, uint64_t size) { return dst < src + size && src < dst + size && dst != src; }
+QUIET int cudago_raise_overlap(const char *where, uint64_t dst, uint64_t src, uint64_t size);
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
 PyObject *cudago_operand_as(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -404,6 +408,11 @@ typedef struct {
     int (*last)(cudago_stream *s, PyObject **record); /* of the latest launch, a new reference; NULL: not known. Returns 0 */
 } cudago_recorder;
 extern cudago_recorder cudago_record;
+/* slot.c: the public class of operands with a name. */
+PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
+PyObject *cudago_no_slot(PyObject *module, PyObject *const *args, Py_ssize_t n);
+QUIET int cudago_is_slot(PyObject *o);
+int cudago_refuse_slot(PyObject *o, const char *what); /* -1 with TypeError if it is one */
 
 /* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 

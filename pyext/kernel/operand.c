@@ -171,6 +171,7 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     if (!cai && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
     PyErr_Clear();
     Py_XDECREF(cai);
+    if (cudago_refuse_slot(object, what)) return -1;
     PyErr_Format(PyExc_TypeError,
                  "%s must be a Buffer, Pointer or Tensor, or an object with the buffer protocol, __dlpack__ or "
                  "__cuda_array_interface__, not %R",

@@ -45,6 +45,10 @@ static int wrong_kind(packing *pk, const cudago_param *p, PyObject *arg) {
 
 int cudago_wrong_argument(packing *pk, const cudago_param *p, PyObject *arg) {
     char want[64];
+    if (cudago_is_slot(arg)) {
+        snprintf(want, sizeof want, "parameter %d", pk->index);
+        return cudago_refuse_slot(arg, want);
+    }
     if (p->takes) return wrong_kind(pk, p, arg);
     PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s, got %R (%R)", pk->index, pk->kernel->name,
                  type_name(p, want, sizeof want), arg, (PyObject *)Py_TYPE(arg));

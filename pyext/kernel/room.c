@@ -8,6 +8,8 @@
 
 static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL | METH_KEYWORDS, DOC_LAUNCH},
+    {"_set_slot", cudago_set_slot, METH_O, NULL},
+    {"_no_slot", METHOD(cudago_no_slot), METH_FASTCALL, NULL},
     {"_set_condition", cudago_set_condition, METH_O, NULL},
     {"_copy_batch", METHOD(cudago_copy_batch), METH_FASTCALL, NULL},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},

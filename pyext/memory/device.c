@@ -89,11 +89,13 @@ PyObject *cudago_given(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     return NEW_REF(args[1]);
 }
 
+/* The size comes by position: a resource may call it otherwise. */
 static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    if (n != 1 || !cudago_names_stream(names))
-        return PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream"), NULL;
+    PyObject *nbytes, *on;
+    if (cudago_read_allocate(args, n, names, &nbytes, &on)) return NULL;
+    if (!on) return PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream"), NULL;
     PyObject *method = PyObject_GetAttrString(resource, "allocate");
-    PyObject *size = Py_BuildValue("(O)", args[0]), *stream = Py_BuildValue("{sO}", "stream", args[1]);
+    PyObject *size = Py_BuildValue("(O)", nbytes), *stream = Py_BuildValue("{sO}", "stream", on);
     PyObject *buffer = method && size && stream ? PyObject_Call(method, size, stream) : NULL;
     Py_XDECREF(stream);
     Py_XDECREF(size);
@@ -101,7 +103,7 @@ static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_s
     uint64_t wanted = 0;
     if (!buffer) return NULL;
     /* What is no number the resource has understood. */
-    if ((!PyIndex_Check(args[0]) || !cudago_size(args[0], "size in bytes", &wanted)) && !check_given(resource, buffer, wanted))
+    if ((!PyIndex_Check(nbytes) || !cudago_size(nbytes, "size in bytes", &wanted)) && !check_given(resource, buffer, wanted))
         return buffer;
     Py_DECREF(buffer);
     return NULL;

@@ -294,6 +294,8 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
 /* A number of bytes that is called name in messages; -1 with an exception. */
 int cudago_size(PyObject *number, const char *name, uint64_t *size);
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* The arguments of allocate(size, *, stream), by position and by name; *stream is NULL if there is none. */
+int cudago_read_allocate(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **size, PyObject **stream);
 QUIET int cudago_writable(int readonly, const char *what); /* -1 with BufferError if it is read-only */
 QUIET void cudago_buffers_release(void); /* at exit: releases the memory of every open Buffer */
 void cudago_free_put_off(void);          /* part of a drain: frees what waited for a capture to end */

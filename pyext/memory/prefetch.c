@@ -54,7 +54,11 @@ static QUIET int prefetches_now(prefetches *p, StreamObject *stream) {
     if (!s) return -1;
     for (Py_ssize_t i = 0; i < p->n; i++) {
         cudago_span b;
-        if (cudago_buffer_now(p->buffers[i], &b)) return -1;
+        if (cudago_buffer_now(p->buffers[i], &b)) {
+            char name[40];
+            snprintf(name, sizeof name, "prefetch %lld", (long long)i);
+            return cudago_raise_closed_named(name);
+        }
         p->cells[i] = b.cell;
         p->list[i].ptr = b.ptr;
         p->list[i].size = b.size;

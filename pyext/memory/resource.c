@@ -286,20 +286,31 @@ static cudago_cell *allocate(ResourceObject *self, uint64_t size, StreamObject *
     return others ? allocate_beside(self, size, stream) : cell;
 }
 
+int cudago_read_allocate(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **size, PyObject **stream) {
+    static cudago_keyword known[] = {{"size", NULL}, {"stream", NULL}};
+    *size = n == 1 ? args[0] : NULL;
+    *stream = NULL;
+    if (n == 1 && cudago_names_stream(names)) return *stream = args[1], 0;
+    int wrong = n > 1;
+    for (Py_ssize_t i = 0; names && i < PyTuple_Size(names) && !wrong; i++) {
+        int which = cudago_which(known, 2, PyTuple_GetItem(names, i));
+        PyObject **at = which ? stream : size;
+        wrong = which > 1 || *at;
+        if (!wrong) *at = args[n + i];
+    }
+    if (!wrong && *size) return 0;
+    return PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream"), -1;
+}
+
 /* allocate(size, *, stream) of a memory resource. */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     ResourceObject *self = (ResourceObject *)resource;
-    int named = cudago_names_stream(names);
-    if (n != 1 || (!named && names && PyTuple_Size(names))) {
-        PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream");
-        return NULL;
-    }
+    PyObject *nbytes, *given, *keep = NULL;
     uint64_t size;
-    if (cudago_size(args[0], "size in bytes", &size)) return NULL;
-    PyObject *given = named ? args[1] : Py_None, *keep = NULL;
+    if (cudago_read_allocate(args, n, names, &nbytes, &given) || cudago_size(nbytes, "size in bytes", &size)) return NULL;
     StreamObject *stream = NULL;
-    if (given != Py_None && !(stream = cudago_stream_arg(given, &keep))) return NULL;
+    if (given && given != Py_None && !(stream = cudago_stream_arg(given, &keep))) return NULL;
     PyObject *buffer = NULL;
     int virtual = self->kind == RESOURCE_VIRTUAL, pool = self->kind == RESOURCE_POOL;
     if (self->kind == RESOURCE_IMPORTED) {

@@ -54,7 +54,7 @@ _gobind: ModuleType
 
 class Device:
     def allocate(
-        self, size: SupportsIndex, /, *, stream: StreamLike | None = None
+        self, size: SupportsIndex, *, stream: StreamLike | None = None
     ) -> _buffers.Buffer:
         """Allocate memory from `memory_resource`.
 
@@ -454,7 +454,8 @@ class Buffer:
         Raises
         ------
         ValueError
-            If the sizes differ; or if a side is memory of another device than the stream's, which
+            If the sizes differ; if the sides overlap and are not the same bytes, since a GPU moves
+            them in any order; or if a side is memory of another device than the stream's, which
             has no access to it, and the other side is host memory or the stream is capturing.
 
         Notes
@@ -483,6 +484,11 @@ class Buffer:
             C-contiguous; exactly ``self.size`` bytes.
         stream : Stream
             Stream that orders the copy.
+
+        Raises
+        ------
+        ValueError
+            As for `copy_from`.
 
         Notes
         -----
@@ -1495,6 +1501,9 @@ class Graph:
     def _remove(self, node: int, /) -> None: ...
     def _take_back(self, made: list[int], nodes: list[_graph_node.Node], /) -> None: ...
     def _edge(self, start: int, end: int, port: int, /) -> None: ...
+    def _neighbors(
+        self, node: int, added: tuple[int, ...], removed: tuple[int, ...], backward: bool, /
+    ) -> None: ...
     def _nodes(self) -> tuple[tuple[int, int, str, str], ...]: ...
     def _made_at(self, node: int, /) -> str | None: ...
     def _set_made_at(self, node: int, graph: _graph.Graph, of: int, /) -> None: ...
@@ -1984,6 +1993,7 @@ class Finalizer:
 def _set_class(name: str, cls: type, /) -> None: ...
 def _set_condition(cls: type, /) -> None: ...
 def _set_slot(cls: type, /) -> None: ...
+def _no_slot(object: object, what: str, /) -> None: ...
 def _replay(
     executable: GraphExec, place: int, given: tuple[Any, ...], values: Container[object], /
 ) -> Replay | None: ...

@@ -87,11 +87,11 @@ def test_forks_and_joins_are_kept(device, graph, kernels, stream, x):
 def test_copies_between_strides_and_callbacks(graph, stream, x):
     log, rows = [], x.reshape(4, 4)
     with graph.capture(stream) as nodes:
-        rows[:, 1:3].copy_from(rows[:, 0:2], stream=stream)
+        rows[:, 2:].copy_from(rows[:, :2], stream=stream)
         stream.callback(log.append, 1)
     assert [n.kind for n in nodes] == ["memcpy", "host"]
     x.copy_from(np.arange(N, dtype="i4"), stream=stream)
-    assert run(graph, stream, x)[:4] == [0, 0, 1, 3]
+    assert run(graph, stream, x)[:4] == [0, 1, 0, 1]
     assert log == [1]
 
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import weakref
 from collections.abc import MutableSet
 
@@ -322,3 +324,91 @@ def test_neighbors_are_a_set(graph, a):
         list(seen)
     with pytest.raises(TypeError, match="unhashable"):
         hash(one.dependencies)
+
+
+CHANGES = [
+    lambda node, old, new: setattr(node, "dependencies", new),
+    lambda node, old, new: node.dependencies.__ior__(new),
+    lambda node, old, new: node.dependencies.__ixor__({*old, *new}),
+    lambda node, old, new: node.dependencies.__iand__(new),
+    lambda node, old, new: node.dependencies.__isub__(old),
+    lambda node, old, new: node.dependencies.clear(),
+    lambda node, old, new: setattr(node, "dependents", new),
+    lambda node, old, new: node.dependents.__ixor__({node.dependents[0], *new}),
+]
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_exception_between_any_two_bytecodes_changes_all_edges_or_none(graph, change):
+    """A signal handler can raise there."""
+    old, new = [graph.join() for _ in range(3)], [graph.join() for _ in range(3)]
+    node = graph.join()
+    node.dependencies = old
+    node.dependents = last = [graph.join() for _ in range(3)]
+    before = {*graph.edges}
+    with cu.Graph() as other:
+        copy = [other.join() for _ in range(10)]
+        index = {n: i for i, n in enumerate(graph.nodes)}
+        for a, b in graph.edges:
+            other.add_edge(copy[index[a]], copy[index[b]])
+        back = {copy[i]: n for n, i in index.items()}
+        change(copy[6], [copy[index[n]] for n in old], [copy[index[n]] for n in new])
+        after = {(back[a], back[b]) for a, b in other.edges}
+    assert before != after
+
+    def trace(frame, event, arg):
+        nonlocal left
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if left < 0:
+            raise LookupError
+        return trace
+
+    for point in range(2000):
+        left = point
+        with contextlib.suppress(LookupError):
+            sys.settrace(trace)
+            change(node, old, new)
+            sys.settrace(None)
+        edges = {*graph.edges}
+        assert edges in (before, after), point
+        if edges == after:
+            node.dependencies = node.dependents = ()
+            node.dependencies, node.dependents = old, last
+        if left > 0:
+            break
+    assert 5 < point < 1999
+
+
+def test_changes_of_neighbors_are_made_whole(graph, device):
+    """Also of graphs that allocate, which give no edges back."""
+    one, two, three = (graph.join(name=name) for name in ("one", "two", "three"))
+    two.dependencies = [one]
+    three.dependencies = [two]
+    edges = graph.edges
+    with cu.Graph(device) as other:
+        foreign = other.join()
+        for wrong, error in ((three, "cycle"), (foreign, "another graph"), (5, "of type Node")):
+            for change in (
+                lambda nodes: setattr(two, "dependencies", nodes),
+                lambda nodes: two.dependencies.__ior__(nodes),
+                lambda nodes: two.dependencies.__ixor__([one, *nodes]),
+            ):
+                with pytest.raises((TypeError, ValueError), match=error):
+                    change([graph.join(), wrong])
+                assert graph.edges == edges
+    free = graph.join(name="free")
+    own = graph.allocate(64)
+    for new in [free, own], [free, three]:
+        with pytest.raises((cu.CUDAError, ValueError), match=r"nothing can be removed|cycle"):
+            two.dependencies = new
+        assert graph.edges == edges
+    with pytest.raises(ValueError, match="cycle"):
+        two.dependencies |= [free, own, three]
+    assert graph.edges == edges
+    two.dependencies |= [free, own, free, one]
+    assert two.dependencies == (one, free, own)
+    two.dependencies -= {5, "x"}
+    two.dependencies &= {one, free, own, 7}
+    assert two.dependencies == (one, free, own)

@@ -139,10 +139,10 @@ def test_a_fill_can_become_a_kernel(updated, graph, kernels, stream):
 
 def test_captured_fills_and_copies_are_updated_as_those_of_graphs(stream):
     """They keep the tensor that was passed."""
-    x = cu.zeros((4, 4), "f8", stream=stream)
+    x, z = (cu.zeros((4, 4), "f8", stream=stream) for _ in range(2))
     with stream.capture() as graph:
         x.fill(2.5, stream=stream)
-        x.T.copy_from(x, stream=stream)
+        z.T.copy_from(x, stream=stream)
     fill, copy = graph.nodes
     assert fill.params.args[0] is x and copy.params.args[1] is x
     y = cu.zeros((8, 4), "f8", stream=stream)

@@ -289,3 +289,20 @@ def test_what_bind_does_not_take(graph, rooms):
     for wrong in ({"x": rooms[0]}, {"other": rooms[0]}):
         with pytest.raises(cu.ClosedError):
             step.bind(**wrong)
+
+
+def test_a_slot_outside_of_graphs_says_where_it_belongs(device, stream, kernels):
+    with device.allocate(16, stream=stream) as memory:
+        slot, t = cu.slot("x", memory), memory.view("u1")
+        for call, what in (
+            (lambda: memory.copy_from(slot, stream=stream), "src"),
+            (lambda: memory.copy_to(slot, stream=stream), "dst"),
+            (lambda: t.copy_from(slot, stream=stream), "src"),
+            (lambda: t.copy_to(slot, stream=stream), "dst"),
+            (lambda: cu.copy_batch([(memory, slot)], stream=stream), "copy 0: src"),
+            (lambda: memory.fill(slot, stream=stream), "value"),
+            (lambda: cu.launch(stream, CONFIG, kernels["add"], slot, 1, N), "parameter 0"),
+        ):
+            with pytest.raises(TypeError, match=f"{what} is a slot, .*its attribute object"):
+                call()
+        assert not t.is_closed

@@ -330,6 +330,9 @@ VALUES: dict[str, list[Value]] = {
     "Neighbors.__getitem__.index": plain(0),
     "Neighbors.add.value": things("node"),
     "Neighbors.discard.value": things("node"),
+    **{
+        f"Neighbors.__i{of}__.it": [lambda w: [w.get("node")]] for of in ("and", "or", "sub", "xor")
+    },
     "Node.dependencies.value": [lambda w: [w.get("node")]],
     "Node.dependents.value": [lambda w: [w.get("node")]],
     "GraphExec.__getitem__.name": plain("memset"),

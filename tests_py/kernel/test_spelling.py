@@ -39,6 +39,8 @@ SPELLINGS = {
     "h<unsigned, true, Mode::exact, 'a'>": [
         "h<unsigned int, true, (Mode)1, 97>",
         "h<uint32_t,1,(Mode)1,'a'>",
+        "h<unsigned, true, Mode(1), 97>",
+        "h<unsigned, true, static_cast<Mode>(1), 'a'>",
         "h<unsigned, true, (Mode)1, 'a'>" + PARAMETERS,
         "void h<unsigned,true,(Mode)1,'a'>(unsigned const*, unsigned*, size_t)",
     ],

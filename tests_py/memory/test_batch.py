@@ -96,11 +96,20 @@ def test_memory_is_kept_until_it_was_copied(device, stream):
 @pytest.mark.parametrize(
     ("copies", "error", "text"),
     [
-        (lambda a, b: [(a[:8], b[:8]), (a[4:12], b[8:16])], ValueError, "0 and 1 overlap"),
+        (
+            lambda a, b: [(a[:8], b[:8]), (a[4:12], b[8:16])],
+            ValueError,
+            "0 and 1 overlap.*copy 1: 8 b",
+        ),
+        (
+            lambda a, b: [(b[:8], a[:8]), (a[8:12], a[10:14])],
+            ValueError,
+            "copy 1: dst .4 bytes at 0x",
+        ),
         (lambda a, b: [(a[:8], b[:8]), (b[4:5], a[8:9])], ValueError, "0 and 1 overlap"),
         (lambda a, b: [(a, b), 5], TypeError, "item 1 must be a pair .dst, src., not int"),
         (lambda a, b: [(a, b, a)], TypeError, "item 0 must be a pair .dst, src., not tuple of 3"),
-        (lambda a, b: [(a, 5)], TypeError, "src"),
+        (lambda a, b: [(a, 5)], TypeError, "copy 0: src"),
         (lambda a, b: [(b"12345678", b[:8])], BufferError, "copy 0: dst .*not writable"),
         (lambda a, b: [(a[:8], b[:8]), (b"8", b[8:9])], BufferError, "copy 1: dst"),
         (lambda a, b: 5, TypeError, "not iterable"),
@@ -186,15 +195,17 @@ def test_prefetches(device, stream):
         with pytest.raises(ValueError, match="must not be capturing"), stream.capture() as graph:
             cu.prefetch_batch([(a, device), (b, device)], stream=stream)
         graph.close()
-        for wrong, error in (
-            ((a, "nowhere"), ValueError),
-            ((a, 0), TypeError),
-            ((5, device), TypeError),
+        gone, other = resource.allocate(4), device.allocate(4, stream=stream)
+        gone.close()
+        for wrong, error, text in (
+            ((a, "nowhere"), ValueError, "prefetch 1: location must be"),
+            ((a, 0), TypeError, "prefetch 1: location must be"),
+            ((5, device), TypeError, "prefetch 1 must be of a Buffer, not int"),
+            ((other, device), TypeError, "prefetch 1: the buffer is device .*only managed memory"),
+            ((gone, device), cu.ClosedError, "prefetch 1: buffer is closed"),
         ):
-            with pytest.raises(error):
+            with pytest.raises(error, match=text):
                 cu.prefetch_batch([(b, device), wrong], stream=stream)
         assert b.last_prefetch_location == "host"
-        with pytest.raises(TypeError, match="only managed memory"):
-            cu.prefetch_batch([(device.allocate(4, stream=stream), device)], stream=stream)
         for x in (a, b, c):
             x.close()

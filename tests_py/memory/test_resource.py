@@ -377,3 +377,39 @@ def test_ctrl_c_ends_a_wait_for_releases(small, device, stream):
         pytest.raises(KeyboardInterrupt),
     ):
         small.allocate(40 << 20, stream=other)
+
+
+def test_the_size_by_its_name(device, stream, driver):
+    """As cuda.core calls it, of all resources of ours; others are asked by position."""
+    resources = [
+        device,
+        device.memory_resource,
+        cu.PinnedMemoryResource(),
+        cu.ManagedMemoryResource(device),
+        cu.VirtualMemoryResource(device),
+        cu.TrackingMemoryResource(device.memory_resource),
+        cu.ArenaMemoryResource(device.memory_resource, 1 << 16),
+    ]
+    for resource in resources:
+        resource.allocate(size=64, stream=stream).close()
+        resource.allocate(stream=stream, size=64).close()
+        for wrong in (
+            lambda r: r.allocate(64, size=64, stream=stream),
+            lambda r: r.allocate(nbytes=64, stream=stream),
+            lambda r: r.allocate(stream=stream),
+        ):
+            with pytest.raises(TypeError):
+                wrong(resource)
+    cu.PinnedMemoryResource().allocate(size=4).close()
+
+    class Counting(cu.MemoryResource):
+        def allocate(self, nbytes, *, stream):
+            return cu.PinnedMemoryResource().allocate(nbytes, stream=stream)
+
+    before = device.memory_resource
+    device.memory_resource = Counting()
+    try:
+        assert device.allocate(size=64, stream=stream).size == 64
+    finally:
+        device.memory_resource = before
+    resources[-1].close()

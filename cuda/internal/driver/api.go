@@ -453,7 +453,8 @@ type GraphAPI interface {
 	CuGraphAddMemsetNode(g CUgraph, deps []CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) (CUgraphNode, CUresult)
 	CuGraphAddHostNode(g CUgraph, deps []CUgraphNode, params *CUDA_HOST_NODE_PARAMS) (CUgraphNode, CUresult)
 	CuGraphAddEmptyNode(g CUgraph, deps []CUgraphNode) (CUgraphNode, CUresult)
-	// CuGraphAddChildGraphNode embeds a clone of child.
+	// CuGraphAddChildGraphNode embeds a clone of child: CUDA_ERROR_INVALID_VALUE if that
+	// is inside a node itself, unless it was cloned by CuGraphClone.
 	CuGraphAddChildGraphNode(g CUgraph, deps []CUgraphNode, child CUgraph) (CUgraphNode, CUresult)
 	CuGraphAddEventRecordNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)
 	CuGraphAddEventWaitNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)

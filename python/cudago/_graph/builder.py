@@ -94,7 +94,8 @@ class Builder(SignalNodes, Branching):
         Raises
         ------
         ValueError
-            If sizes or shapes differ, or one node cannot copy between such strides.
+            If sizes or shapes differ, one node cannot copy between such strides, or the sides
+            overlap, as for `Buffer.copy_from`.
 
         References
         ----------

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from .graph import Graph
 
-PLAIN, REMOVED = 0, -1  # an edge that waits for completion; in calls, one that is to be removed
+PLAIN = 0  # an edge that waits for completion
 PORTS = {"programmatic": 1, "launch_order": 2, "launch_completion": 3}  # edgeData in edit.go
 
 

@@ -16,7 +16,7 @@ from .builder import Builder
 from .collector import watch_collections
 from .condition import Condition
 from .diff import GraphDiff, differences
-from .edge import REMOVED, port_of
+from .edge import port_of
 from .foreign import Shared
 from .inside import Inside
 from .iteration import Iteration
@@ -267,7 +267,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         ----------
         ``cuGraphRemoveDependencies_v2``
         """
-        self._edge(_number(start, "start"), _number(end, "end"), REMOVED)
+        first, last = _number(start, "start"), _number(end, "end")
+        self._neighbors(last, (), (first,), False)
 
     def condition(self, default: int | None = None) -> Condition:
         """Create a condition for a conditional node of this graph, or of a body in it.

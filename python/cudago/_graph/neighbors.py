@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import MutableSet, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from .. import _core
 from .._native import or_closed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
+    from typing import Self
 
     from .node import Node
 
@@ -22,8 +24,9 @@ class Neighbors(MutableSet["Node"]):
 
     A set that shows the edges as they are now, in the order in which they were made. Adding a node
     to it adds an edge, as `Graph.add_edge`, and discarding one removes the edge, as
-    `Graph.remove_edge`; operations that do several of these stop at the first error. It can be
-    indexed, and is equal to a set of the same nodes and to a tuple of them in this order.
+    `Graph.remove_edge`; operations that do several of these do all of them, or none after an
+    error or Ctrl-C. It can be indexed, and is equal to a set of the same nodes and to a tuple of
+    them in this order.
 
     Examples
     --------
@@ -37,11 +40,10 @@ class Neighbors(MutableSet["Node"]):
     ()
     """
 
-    __slots__ = ("_add", "_ends", "_remove")
+    __slots__ = ("_ends", "_set")
 
     _ends: Callable[[], tuple[Node, ...]]
-    _add: Callable[[Node], None]
-    _remove: Callable[[Node], None]
+    _set: Callable[[tuple[int, ...], tuple[int, ...]], None]  # of nodes to add, and to remove
 
     def __init__(self) -> None:
         raise TypeError("Neighbors are made by cudago: node.dependencies and node.dependents")
@@ -76,8 +78,7 @@ class Neighbors(MutableSet["Node"]):
         TypeError, ValueError
             As for `Graph.add_edge`.
         """
-        if value not in self:
-            self._add(value)
+        self._change([value], ())
 
     def discard(self, value: Node) -> None:
         """Remove the edge, if there is one.
@@ -87,8 +88,46 @@ class Neighbors(MutableSet["Node"]):
         value : Node
             The node at its other end.
         """
-        if value in self:
-            self._remove(value)
+        self._change((), [value])
+
+    def clear(self) -> None:
+        """Remove all of the edges."""
+        self._change((), self._ends())
+
+    def _change(self, add: Iterable[object], remove: Container[object]) -> None:
+        """Add edges to nodes, and remove those to others, in one call: see ``_neighbors``."""
+        now = dict.fromkeys(self._ends())
+        new = dict.fromkeys([_number(node) for node in add if node not in now])
+        old = [node._id for node in now if node in remove]
+        if new or old:
+            self._set(tuple(new), tuple(old))
+
+    def _but(self, kept: Iterable[object]) -> set[Node]:
+        return set(self._ends()).difference(_nodes(kept))
+
+    def _replace(self, nodes: Iterable[object]) -> None:
+        """Make these the nodes."""
+        wanted = list(nodes)
+        self._change(wanted, self._but(wanted))
+
+    # What MutableSet has of these adds and discards one by one.
+
+    def __ior__(self, it: Iterable[object]) -> Self:  # type: ignore[override, misc]
+        self._change(list(it), ())
+        return self
+
+    def __isub__(self, it: Iterable[object]) -> Self:
+        self._change((), _nodes(it))
+        return self
+
+    def __iand__(self, it: Iterable[object]) -> Self:
+        self._change((), self._but(it))
+        return self
+
+    def __ixor__(self, it: Iterable[object]) -> Self:  # type: ignore[override, misc]
+        others = list(it)
+        self._change(others, _nodes(others))
+        return self
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Sequence):
@@ -104,28 +143,19 @@ class Neighbors(MutableSet["Node"]):
 
 def neighbors(
     ends: Callable[[], tuple[Node, ...]],
-    add: Callable[[Node], None],
-    remove: Callable[[Node], None],
+    change: Callable[[tuple[int, ...], tuple[int, ...]], None],
 ) -> Neighbors:
     """Make the set of the nodes that a function returns."""
     made = Neighbors.__new__(Neighbors)
-    made._ends, made._add, made._remove = ends, add, remove
+    made._ends, made._set = ends, change
     return made
 
 
-def replace(now: Neighbors, nodes: Iterable[Node]) -> None:
-    """Make these the nodes. If one cannot be, what was added before it is taken back."""
-    wanted = list(nodes)
-    added: list[Node] = []
-    try:
-        for node in wanted:
-            if node not in now:
-                now.add(node)
-                added.append(node)
-    except BaseException:
-        for node in added:
-            now.discard(node)
-        raise
-    for node in now:
-        if node not in wanted:
-            now.discard(node)
+def _number(node: object) -> int:
+    if not isinstance(node, _core.Node):
+        raise TypeError(f"nodes must be of type Node, not {type(node).__name__}")
+    return node._id
+
+
+def _nodes(of: Iterable[object]) -> set[Node]:
+    return {cast("Node", it) for it in of if isinstance(it, _core.Node)}

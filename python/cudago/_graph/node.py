@@ -10,7 +10,7 @@ from .. import _core
 from .._native import final
 from ..errors import ClosedError
 from .builder import Builder
-from .neighbors import Neighbors, neighbors, replace
+from .neighbors import Neighbors, neighbors
 from .params import params_of
 from .retained import Retained, retained_of
 from .update import update_node
@@ -85,13 +85,12 @@ class Node(Builder, _core.Node):
         graph._check(self._id)
         return neighbors(
             lambda: tuple([graph._node(id) for (id,) in graph._dependencies(self._id)]),
-            lambda start: graph.add_edge(start, self),
-            lambda start: graph.remove_edge(start, self),
+            lambda add, remove: graph._neighbors(self._id, add, remove, False),
         )
 
     @dependencies.setter
     def dependencies(self, nodes: Iterable[Node]) -> None:
-        replace(self.dependencies, nodes)
+        self.dependencies._replace(nodes)
 
     @property
     def dependents(self) -> Neighbors:
@@ -100,13 +99,12 @@ class Node(Builder, _core.Node):
         graph._check(self._id)
         return neighbors(
             lambda: tuple([graph._node(id) for (id,) in graph._dependents(self._id)]),
-            lambda end: graph.add_edge(self, end),
-            lambda end: graph.remove_edge(self, end),
+            lambda add, remove: graph._neighbors(self._id, add, remove, True),
         )
 
     @dependents.setter
     def dependents(self, nodes: Iterable[Node]) -> None:
-        replace(self.dependents, nodes)
+        self.dependents._replace(nodes)
 
     @property
     def is_removed(self) -> bool:

@@ -313,8 +313,9 @@ class ObjectCode:
         A template has only the kernels that were named when it was compiled: with
         ``ProgramOptions(name_expressions=["f<float, 4>"])``. Types that a program has other names
         for (``using real = float``) are found by the spelling of a name expression, or by their
-        own names; the standard's and CUDA's (``uint32_t``, ``half``) are known. Enumerators are
-        numbers: ``f<(Mode)1>``.
+        own names; the standard's and CUDA's (``uint32_t``, ``half``) are known. So are enumerators,
+        as ``f<Mode::fast>``: elsewhere they are numbers, ``f<(Mode)1>`` or ``f<Mode(1)>``, as which
+        symbols have them.
 
         References
         ----------

@@ -164,7 +164,7 @@ class ArenaMemoryResource(MemoryResource):
             raise ClosedError("memory resource is closed")
         return block
 
-    def allocate(self, size: Any, /, *, stream: StreamLike | None = None) -> Buffer:
+    def allocate(self, size: Any, *, stream: StreamLike | None = None) -> Buffer:
         """Allocate a part of the block.
 
         Parameters

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
+from ..errors import ClosedError
 from .buffer import Buffer, _location_number
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def prefetch_batch(
     Raises
     ------
     TypeError
-        If a buffer is not managed memory.
+        If a buffer is not managed memory. Like those below it says which.
     UnsupportedError
         If a device cannot use managed memory concurrently with the host.
 
@@ -152,8 +153,12 @@ def prefetch_batch(
     (True, 'host')
     """
     buffers, locations = _pairs(prefetches, "(buffer, location)")
-    for buffer in buffers:
+    numbers: list[int] = []
+    for i, (buffer, location) in enumerate(zip(buffers, locations, strict=True)):
         if not isinstance(buffer, Buffer):
-            raise TypeError(f"a prefetch is of a Buffer, not {type(buffer).__name__}")
-        buffer._need_managed()
-    _core._prefetch_batch(stream, buffers, [_location_number(x, "location") for x in locations])
+            raise TypeError(f"prefetch {i} must be of a Buffer, not {type(buffer).__name__}")
+        if buffer.is_closed:
+            raise ClosedError(f"prefetch {i}: buffer is closed")
+        buffer._need_managed(f"prefetch {i}: the buffer")
+        numbers.append(_location_number(location, f"prefetch {i}: location"))
+    _core._prefetch_batch(stream, buffers, numbers)

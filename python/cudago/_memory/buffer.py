@@ -214,10 +214,10 @@ class Buffer(_core.Buffer):
         """The device that the memory belongs to; None for host memory."""
         return None if self._ordinal is None else device_at(self._ordinal)
 
-    def _need_managed(self) -> None:
+    def _need_managed(self, what: str = "this buffer") -> None:
         if (kind := self.kind) != "managed":
             raise TypeError(
-                f"this buffer is {kind} memory: only managed memory, which a ManagedMemoryResource "
+                f"{what} is {kind} memory: only managed memory, which a ManagedMemoryResource "
                 "allocates, has advice and is prefetched"
             )
 

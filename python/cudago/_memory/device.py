@@ -67,7 +67,7 @@ class Device(_core.Device):
     if TYPE_CHECKING:
         # Device memory needs a stream, unless `memory_resource` was set.
         def allocate(  # type: ignore[override]
-            self, size: SupportsIndex, /, *, stream: StreamLike
+            self, size: SupportsIndex, *, stream: StreamLike
         ) -> Buffer: ...
 
     def __new__(cls, ordinal: SupportsIndex | None = None) -> Device:

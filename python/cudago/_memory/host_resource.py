@@ -70,9 +70,7 @@ class PinnedMemoryResource(Shareable, _Pooled):
 
     if TYPE_CHECKING:
 
-        def allocate(
-            self, size: SupportsIndex, /, *, stream: StreamLike | None = None
-        ) -> Buffer: ...
+        def allocate(self, size: SupportsIndex, *, stream: StreamLike | None = None) -> Buffer: ...
 
     _on: Device | None  # whose streams order the memory of a pool
 
@@ -192,9 +190,7 @@ class ManagedMemoryResource(_Pooled):
 
     if TYPE_CHECKING:
 
-        def allocate(
-            self, size: SupportsIndex, /, *, stream: StreamLike | None = None
-        ) -> Buffer: ...
+        def allocate(self, size: SupportsIndex, *, stream: StreamLike | None = None) -> Buffer: ...
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> ManagedMemoryResource:
         """Create the resource."""

@@ -285,7 +285,7 @@ class DeviceMemoryResource(Shareable, _Pooled):
 
     if TYPE_CHECKING:
 
-        def allocate(self, size: SupportsIndex, /, *, stream: StreamLike) -> Buffer: ...
+        def allocate(self, size: SupportsIndex, *, stream: StreamLike) -> Buffer: ...
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
         """Create the resource, or another object over the device's default pool."""
@@ -438,7 +438,7 @@ class VirtualMemoryResource(MemoryResource):
 
     if TYPE_CHECKING:
 
-        def allocate(self, size: SupportsIndex, /, *, stream: StreamLike) -> Buffer: ...
+        def allocate(self, size: SupportsIndex, *, stream: StreamLike) -> Buffer: ...
 
     def __new__(
         cls,

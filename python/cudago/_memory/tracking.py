@@ -92,7 +92,7 @@ class TrackingMemoryResource(MemoryResource):
         """The device that ``upstream`` allocates on; None for host memory."""
         return self.upstream.device
 
-    def allocate(self, size: Any, /, *, stream: StreamLike | None = None) -> Buffer:
+    def allocate(self, size: Any, *, stream: StreamLike | None = None) -> Buffer:
         """Allocate memory from ``upstream``, and keep account of it.
 
         Parameters

@@ -3,14 +3,16 @@
 """Conversion between element types: a kernel of ours for each pair, made when it is needed.
 
 They are PTX, as those of `strided`, so no compiler is needed. An element is loaded into a register
-of the least type that holds it exactly, and stored from there with at most one rounding.
+of the least type that holds it exactly, and stored from there with at most one rounding; to the
+floats of 8 bits by way of float32, as ml_dtypes does.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
 from .._kernel.launch import launch
@@ -22,6 +24,125 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._stream.stream import Stream
     from .tensor import Tensor
+
+# A float of 8 bits, by way of the float16 that has its exponent in the same place, of which another
+# bias is multiplied out; a NaN keeps its sign, and no more.
+_FROM_FLOAT8 = """\
+ld.u8 %w, [%b];
+and.b32 %q, %w, 0x7f;
+setp.gt.u32 %p, %q, {largest};
+shl.b32 %q, %q, {shift};
+cvt.u16.u32 %h, %q;
+cvt.f32.f16 %f, %h;
+mul.rn.f32 %f, %f, {scale};
+mov.b32 %q, %f;
+selp.b32 %q, 0x7fc00000, %q, %p;
+and.b32 %w, %w, 0x80;
+shl.b32 %w, %w, 24;
+or.b32 %w, %w, %q;
+mov.b32 %f, %w;"""
+
+# The same as ml_dtypes, from a float32: rounded to nearest even, where the least numbers are those
+# that a float32 near a power of two steps by. What is too large gets the code after the largest.
+_TO_FLOAT8 = """\
+mov.b32 %w, %f;
+and.b32 %q, %w, 0x7fffffff;
+mov.b32 %f, %q;
+shr.u32 %w, %w, 24;
+and.b32 %w, %w, 0x80;
+setp.gt.u32 %p, %q, 0x7f800000;
+@%p or.b32 %w, %w, {nan};
+@%p bra stored;
+setp.lt.u32 %p, %q, {normal};
+add.rn.f32 %f, %f, {step};
+@%p mov.b32 %q, %f;
+@%p sub.u32 %q, %q, {step_bits};
+@%p bra rounded;
+sub.u32 %q, %q, {bias};
+shr.u32 %x, %q, {cut};
+and.b32 %x, %x, 1;
+add.u32 %q, %q, %x;
+add.u32 %q, %q, {half};
+shr.u32 %q, %q, {cut};
+min.u32 %q, %q, {over};
+rounded:
+or.b32 %w, %w, %q;
+stored:
+st.u8 [%a], %w;"""
+
+# A float32's NaN as another float: where an instruction converts it, the bits are the device's.
+_NANS = {
+    "float16": """\
+mov.b32 %w, %f;
+shr.u32 %w, %w, 16;
+and.b32 %w, %w, 0x8000;
+or.b32 %w, %w, 0x7e00;
+@%p cvt.u16.u32 %h, %w;
+""",
+    "float64": """\
+mov.b32 %w, %f;
+and.b32 %w, %w, 0x80000000;
+or.b32 %w, %w, 0x7ff80000;
+cvt.u64.u32 %v, %w;
+shl.b64 %v, %v, 32;
+@%p mov.b64 %d, %v;
+""",
+}
+
+# The sign of what was converted to a float32, for the same reason.
+_SIGNS = {
+    "float16": "cvt.u32.u16 %q, %h;\nshl.b32 %q, %q, 16;\n",
+    "float64": "mov.b64 %v, %d;\nshr.u64 %v, %v, 32;\ncvt.u32.u64 %q, %v;\n",
+}
+_WITH_SIGN = """\
+and.b32 %q, %q, 0x80000000;
+mov.b32 %w, %f;
+and.b32 %w, %w, 0x7fffffff;
+or.b32 %w, %w, %q;
+mov.b32 %f, %w;
+"""
+
+
+class _Float8(NamedTuple):
+    """A float of 8 bits, as the texts above take it."""
+
+    mantissa: int  # bits
+    bias: int
+    largest: int  # the code after which come only NaNs
+    over: int  # the code of what is too large
+    nan: int
+
+    def load(self) -> str:
+        """Return PTX that loads an element into %f."""
+        scale = _bits(2.0 ** (15 - self.bias))
+        shift = 10 - self.mantissa
+        return _FROM_FLOAT8.format(largest=self.largest, shift=shift, scale=f"0f{scale:08x}")
+
+    def store(self) -> str:
+        """Return PTX that stores %f."""
+        cut, least = 23 - self.mantissa, 1 - self.bias
+        step = _bits(2.0 ** (least - self.mantissa + 23))
+        return _TO_FLOAT8.format(
+            nan=self.nan,
+            normal=_bits(2.0**least),
+            step=f"0f{step:08x}",
+            step_bits=step,
+            bias=(127 - self.bias) << 23,
+            cut=cut,
+            half=(1 << (cut - 1)) - 1,
+            over=self.over,
+        )
+
+
+def _bits(value: float) -> int:
+    """Return the bits of a float32."""
+    return int.from_bytes(struct.pack("<f", value), "little")
+
+
+_FLOAT8 = {
+    "float8_e4m3fn": _Float8(3, 7, largest=0x7E, over=0x7F, nan=0x7F),
+    "float8_e5m2": _Float8(2, 15, largest=0x7C, over=0x7C, nan=0x7E),
+}
 
 # Each element type's load, and what is then in which register: %w 32 bits, %v 64, %f and %d floats.
 _LOADS = {
@@ -38,6 +159,7 @@ _LOADS = {
     "bfloat16": ("ld.u16 %w, [%b];\nshl.b32 %w, %w, 16;\nmov.b32 %f, %w;", "f32"),
     "float32": ("ld.f32 %f, [%b];", "f32"),
     "float64": ("ld.f64 %d, [%b];", "f64"),
+    **{name: (of.load(), "f32") for name, of in _FLOAT8.items()},
 }
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # of which each element has two
 _REGISTERS = {"s32": "%w", "u32": "%w", "s64": "%v", "u64": "%v", "f32": "%f", "f64": "%d"}
@@ -70,6 +192,8 @@ def _store(name: str, held: str) -> str:
         return f"cvt.rn.f16.{held} %h, {register};\nst.b16 [%a], %h;"
     if name == "bfloat16":
         return _to_float("f32", held) + _TO_BFLOAT16
+    if name in _FLOAT8:
+        return _to_float("f32", held) + _FLOAT8[name].store()
     if name.startswith("float"):
         kind = f"f{name[5:]}"
         return f"{_to_float(kind, held)}st.{kind} [%a], {_REGISTERS[kind]};"
@@ -98,6 +222,13 @@ def _to_int(sign: str, bits: int, held: str) -> str:
 def _text(source: str, target: str) -> str:
     """Return the kernel that converts between two element types."""
     load, held = _LOADS[source]
+    store = _store(target, held)
+    if source in _FLOAT8 and target in _NANS:
+        convert, _, stored = store.rpartition("st.")
+        store = f"{convert}setp.nan.f32 %p, %f, %f;\n{_NANS[target]}st.{stored}"
+    if source in _SIGNS and target in _FLOAT8:
+        signed = _to_float("f32", held) + _SIGNS[source] + _WITH_SIGN
+        store = signed + _FLOAT8[target].store()
     shape, strides = strided.SHAPE, f"{strided.strides_of('d')}, {strided.strides_of('s')}"
     return f""".visible .entry {source}_to_{target}(.param .u64 dst, .param .u64 src, {shape}, {strides})
 {{
@@ -110,7 +241,7 @@ def _text(source: str, target: str) -> str:
 {strided.INDEX}    ld.param.u64 %a, [dst];
     ld.param.u64 %b, [src];
 {strided.walk({"d": "%a", "s": "%b"})}{load}
-{_store(target, held)}
+{store}
 done:
     ret;
 }}

@@ -155,6 +155,7 @@ def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None
     if all(pageable):
         _host_array(dst)[...] = _host_array(src)
         return
+    _check_apart(dst, src)
     plan = _plan_of(dst, src)
     if plan.calls > 1 and not any(pageable) and _one_device(dst, src):
         strided.copy(dst, src, stream, given)
@@ -170,6 +171,31 @@ def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None
             _copy_boxes(plan, dst, src, stream, (here, first))
     else:
         _copy_boxes(plan, dst, src, stream, src._span, given)
+
+
+def _check_apart(dst: Tensor, src: Tensor) -> None:
+    """Refuse a copy of memory onto itself in another order.
+
+    Only where neither side has gaps, so that some byte is on both; of rows the driver's caller can
+    tell.
+    """
+    first, end = _range(dst)
+    other, last = _range(src)
+    if first >= last or other >= end or dst.nbytes != end - first or src.nbytes != last - other:
+        return
+    if dst.handle == src.handle and dst.strides == src.strides:
+        return
+    raise ValueError(
+        f"dst ({dst.nbytes} bytes at {first:#x}) and src (at {other:#x}) overlap: a copy moves its "
+        "bytes in any order, so copy by way of other memory"
+    )
+
+
+def _range(t: Tensor) -> tuple[int, int]:
+    """Return the addresses of the first byte, and of that behind the last."""
+    ends = [(n - 1) * s for n, s in zip(t.shape, strided.Side.of(t).strides, strict=True)]
+    first = t.handle + sum(min(0, e) for e in ends)
+    return first, t.handle + sum(max(0, e) for e in ends) + t.itemsize
 
 
 def _is_elsewhere(t: Tensor, stream: Stream) -> bool:

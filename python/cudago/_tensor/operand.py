@@ -58,6 +58,7 @@ def shared(memory: Any, stream: StreamLike, what: str) -> Tensor | None:
 def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
     if (tensor := shared(src, stream, "src")) is not None:
         return tensor
+    _core._no_slot(src, "src")
     if isinstance(src, bytes):  # to NumPy the text of a number; a bytearray is an array of numbers
         src = memoryview(src)
     made = np.ascontiguousarray(src, numpy_dtype(like.dtype_name)).reshape(np.shape(src))
@@ -89,6 +90,7 @@ def as_target(dst: Any, stream: StreamLike) -> Tensor:
     try:
         view = memoryview(dst)
     except TypeError:
+        _core._no_slot(dst, "dst")
         raise TypeError(
             "dst must be a Buffer, Pointer or Tensor, or an object with the buffer protocol, "
             f"__dlpack__ or __cuda_array_interface__, not {type(dst)}"

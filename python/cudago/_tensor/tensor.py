@@ -140,6 +140,10 @@ class Tensor(_core.Tensor):
             If, during a capture, the copy would take more than 65536 nodes; or if elements have
             less than a byte and one side has gaps, shares a byte with other elements, or is an
             array of NumPy's that is written to.
+        ValueError
+            If the shapes differ; or if the sides overlap, as ``t[1:]`` and ``t[:-1]``, and are not
+            the same: a GPU moves elements in any order. This is found of memory without gaps, and
+            of rows. What is all in pageable memory may overlap.
 
         See Also
         --------
@@ -246,8 +250,8 @@ class Tensor(_core.Tensor):
         Raises
         ------
         TypeError
-            If one of the types is not converted, such as floats of 8 bits and less, or complex
-            numbers would become real; or if `stream` is missing.
+            If one of the types is not converted, as the floats of 8 bits and less but two, or
+            complex numbers would become real; or if `stream` is missing.
 
         See Also
         --------
@@ -257,12 +261,14 @@ class Tensor(_core.Tensor):
         Notes
         -----
         Converted as by ``numpy.ndarray.astype``, between bool, integers, float16, bfloat16,
-        float32 and float64: floats become integers by truncation towards zero, integers narrower
-        ones by losing their upper bits, and everything but zero is True. Floats are rounded to
-        nearest even, once; but to bfloat16 by way of float32. Where NumPy's result is undefined,
-        so is this: for floats whose integer part the integer type does not hold, and for NaN as
-        an integer. The payload of a NaN may change. All these become complex64 or complex128 with
-        imaginary parts of 0, and these two become each other.
+        float32, float64 and, as ml_dtypes does, float8_e4m3fn and float8_e5m2: floats become
+        integers by truncation towards zero, integers narrower ones by losing their upper bits, and
+        everything but zero is True. Floats are rounded to nearest even, once; but to bfloat16 and
+        those of 8 bits by way of float32. What is too large becomes NaN as float8_e4m3fn, and
+        infinite as other floats. Where NumPy's result is undefined, so is this: for floats whose
+        integer part the integer type does not hold, and for NaN as an integer. The payload of a NaN
+        may change. All these become complex64 or complex128 with imaginary parts of 0, and these
+        two become each other.
 
         Stream-ordered on `stream`. Converted by a kernel, which is loaded when a pair of types is
         first converted. Memory that the kernel cannot read in place is copied first: pageable

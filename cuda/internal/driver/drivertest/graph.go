@@ -151,10 +151,30 @@ func graphChildHandles(s *suite) {
 	nodes, r := s.CuGraphGetNodes(inner)
 	s.ok(r)
 	require.Len(s.T, nodes, 1)
+	s.notEmbedded(inner)
+	clone, r := s.CuGraphClone(inner)
+	s.ok(r)
+	s.cleanup(func() { s.CuGraphDestroy(clone) })
+	_, r = s.CuGraphAddChildGraphNode(s.graph(), nil, clone)
+	s.ok(r)
 	s.ok(s.CuGraphDestroyNode(n))
 	left, r := s.CuGraphGetNodes(child)
 	s.ok(r)
 	require.Len(s.T, left, 1)
+}
+
+// notEmbedded requires that no node gets a graph that a node has.
+func (s *suite) notEmbedded(owned driver.CUgraph) {
+	g := s.graph()
+	_, r := s.CuGraphAddChildGraphNode(g, nil, owned)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	if s.moves() {
+		_, r = s.move(g, nil, owned)
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	}
+	nodes, r := s.CuGraphGetNodes(g)
+	s.ok(r)
+	require.Empty(s.T, nodes)
 }
 
 func graphFlags(s *suite) {

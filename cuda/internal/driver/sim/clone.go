@@ -98,7 +98,8 @@ func (d *simulator) CuGraphAddChildGraphNode(h driver.CUgraph, deps []driver.CUg
 }
 
 // addChild embeds a clone of a graph, or the graph itself. Only the graph itself
-// may allocate and free.
+// may allocate and free. NVIDIA's driver makes no clone of a graph that another
+// node has, other than by CuGraphClone.
 func (d *simulator) addChild(h driver.CUgraph, deps []driver.CUgraphNode, p driver.CUDA_CHILD_GRAPH_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
@@ -112,6 +113,8 @@ func (d *simulator) addChild(h driver.CUgraph, deps []driver.CUgraphNode, p driv
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	case !moved && c.holdsMemory() || c.isConditional() || c.isBody() || c.moved:
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	case c.parent != nil:
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	g, before, r := d.target(h, deps)
 	if r != driver.CUDA_SUCCESS {
@@ -119,7 +122,7 @@ func (d *simulator) addChild(h driver.CUgraph, deps []driver.CUgraphNode, p driv
 	}
 	n := &node{kind: driver.CU_GRAPH_NODE_TYPE_GRAPH}
 	if moved {
-		if c.parent != nil || c.capture != nil || g.root() == c {
+		if c.capture != nil || g.root() == c {
 			return 0, driver.CUDA_ERROR_INVALID_VALUE
 		}
 		n.child, c.parent, c.moved = c, n, true
@@ -158,6 +161,8 @@ func (d *simulator) CuGraphNodeSetParams(h driver.CUgraphNode, params *driver.CU
 		return driver.CUDA_ERROR_INVALID_VALUE
 	case c.holdsMemory() || c.isConditional() || c.isBody() || c.moved || n.child.holdsMemory():
 		return driver.CUDA_ERROR_NOT_SUPPORTED
+	case c.parent != nil:
+		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	old := n.child
 	n.child = d.cloneGraph(c, n)

@@ -110,6 +110,33 @@ func TestGraphMemoryRules(t *testing.T) {
 	ok(t, r)
 }
 
+func TestOwnedGraphsAreNotEmbedded(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	inner, r := o.CuGraphCreate(0)
+	ok(t, r)
+	_, r = o.CuGraphAddEmptyNode(inner, nil)
+	ok(t, r)
+	outer, r := o.CuGraphCreate(0)
+	ok(t, r)
+	n, r := o.CuGraphAddChildGraphNode(outer, nil, inner)
+	ok(t, r)
+	owned, r := o.CuGraphChildGraphNodeGetGraph(n)
+	ok(t, r)
+	other, r := o.CuGraphCreate(0)
+	ok(t, r)
+	_, r = o.CuGraphAddChildGraphNode(other, nil, owned)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+	_, _, r = o.CuGraphAddNode(other, nil, driver.ChildGraphNode(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{Graph: owned}))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+	m, r := o.CuGraphAddChildGraphNode(other, nil, inner)
+	ok(t, r)
+	set := driver.ChildGraphNode(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{Graph: owned})
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, o.CuGraphNodeSetParams(m, set))
+	copied, r := o.CuGraphClone(owned)
+	ok(t, r)
+	ok(t, o.CuGraphNodeSetParams(m, driver.ChildGraphNode(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{Graph: copied})))
+}
+
 func TestGraphMemoryGoesWithTheLast(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	before, _, r := o.CuMemGetInfo()
