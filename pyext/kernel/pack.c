@@ -210,8 +210,9 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
 static inline QUIET int is_ordinary(const cudago_cell *c) {
     return cudago_cell_is_host(c) && c->kind != CUDAGO_CELL_PINNED && c->kind != CUDAGO_CELL_POOL;
 }
+static inline QUIET int has_ordinary(const BufferObject *b) { return b->cell && is_ordinary(b->cell); } /* none: it is closed */
 static inline int pack_buffer(packing *pk, const cudago_param *p, PyObject *arg, const BufferObject *b, uint8_t *to) {
-    return b->cell && is_ordinary(b->cell) ? cudago_pack_memory(pk, p, arg, to) : pack_later(pk); /* none: it is closed */
+    return has_ordinary(b) ? cudago_pack_memory(pk, p, arg, to) : pack_later(pk);
 }
 
 /* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory. Of one whose memory another

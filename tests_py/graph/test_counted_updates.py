@@ -141,7 +141,7 @@ def test_refused_memory(added, tensor, stream, device):
 
 
 def test_an_output_that_is_a_number(axpy, tensor, stream):
-    """Whether inputs overlap with it is not known where only its address is."""
+    """Its elements, and whether inputs overlap with it, are not known by its address alone."""
     x, y, z = tensor(1), tensor(2), tensor(0)
     axpy(x, y, 2.0, stream=stream, out=z)
     with stream.capture() as captured:
@@ -151,9 +151,10 @@ def test_an_output_that_is_a_number(axpy, tensor, stream):
         graph.launch(params.config, params.kernel, x, y, 2.0, z.handle, N, name="axpy")
         with graph.instantiate() as step:
             for value in 5, 6, 7:
-                step["axpy"].update(x=tensor(value))
-                step.launch(stream)
-                assert (z.numpy(stream=stream) == 2 * value + 2).all()
+                with pytest.raises(ValueError, match="z of 'axpy' was given as an address"):
+                    step["axpy"].update(x=tensor(value))
+            step.launch(stream)
+            assert (z.numpy(stream=stream) == 4).all()
     captured.close()
 
 

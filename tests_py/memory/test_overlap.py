@@ -70,7 +70,7 @@ def test_rows(memory, stream):
         (matrix[:4, :4], matrix[:4, 2:6]),
         (matrix[:4, 5:], matrix[1:5, :3]),
     ):
-        overlap = not (dst.shape[1] == 3)
+        overlap = dst.shape[1] != 3
         if overlap:
             with pytest.raises(ValueError, match=r"dst \(16 bytes in 4 rows at .*overlap"):
                 dst.copy_from(src, stream=stream)
