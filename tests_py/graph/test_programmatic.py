@@ -279,10 +279,11 @@ def test_a_kernel_that_never_waits_is_named(driver, graph, plus, a, stream):
         pytest.raises(cu.CheckError, match="never executes griddepcontrol"),
         cu.sim.check("races"),
     ):
-        with hold(stream):  # if the host saw that the first has ended, that would order them
-            cu.launch(stream, CONFIG, plus, a, 1)
-            cu.launch(stream, EARLY, forgets, a, 2)
-        stream.sync()
+        for _ in range(20):  # an event that cudago records behind the first orders them
+            with hold(stream):  # as the host does that has seen its end
+                cu.launch(stream, CONFIG, plus, a, 1)
+                cu.launch(stream, EARLY, forgets, a, 2)
+            stream.sync()
 
 
 # --- differences and updates ----------------------------------------------------------------------

@@ -170,7 +170,7 @@ func (s *suite) notEmbedded(owned driver.CUgraph) {
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
 	if s.moves() {
 		_, r = s.move(g, nil, owned)
-		s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+		s.code(driver.CUDA_ERROR_NOT_SUPPORTED, r)
 	}
 	nodes, r := s.CuGraphGetNodes(g)
 	s.ok(r)

@@ -111,7 +111,7 @@ func (d *simulator) addChild(h driver.CUgraph, deps []driver.CUgraphNode, p driv
 	switch {
 	case !moved && p.Ownership != driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE:
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	case !moved && c.holdsMemory() || c.isConditional() || c.isBody() || c.moved:
+	case !moved && c.holdsMemory() || c.isConditional() || c.isBody() || c.moved || moved && c.parent != nil:
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	case c.parent != nil:
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
