@@ -167,7 +167,7 @@ func graphChildHandles(s *suite) {
 func (s *suite) notEmbedded(owned driver.CUgraph) {
 	g := s.graph()
 	_, r := s.CuGraphAddChildGraphNode(g, nil, owned)
-	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	s.code(driver.CUDA_ERROR_NOT_SUPPORTED, r)
 	if s.moves() {
 		_, r = s.move(g, nil, owned)
 		s.code(driver.CUDA_ERROR_NOT_SUPPORTED, r)

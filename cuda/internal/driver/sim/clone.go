@@ -111,10 +111,8 @@ func (d *simulator) addChild(h driver.CUgraph, deps []driver.CUgraphNode, p driv
 	switch {
 	case !moved && p.Ownership != driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE:
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
-	case !moved && c.holdsMemory() || c.isConditional() || c.isBody() || c.moved || moved && c.parent != nil:
+	case !moved && c.holdsMemory() || c.isConditional() || c.parent != nil:
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
-	case c.parent != nil:
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	g, before, r := d.target(h, deps)
 	if r != driver.CUDA_SUCCESS {
@@ -159,10 +157,8 @@ func (d *simulator) CuGraphNodeSetParams(h driver.CUgraphNode, params *driver.CU
 		return r
 	case p.Ownership != driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE || c.root() == n.graph.root():
 		return driver.CUDA_ERROR_INVALID_VALUE
-	case c.holdsMemory() || c.isConditional() || c.isBody() || c.moved || n.child.holdsMemory():
+	case c.holdsMemory() || c.isConditional() || c.parent != nil || n.child.holdsMemory():
 		return driver.CUDA_ERROR_NOT_SUPPORTED
-	case c.parent != nil:
-		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	old := n.child
 	n.child = d.cloneGraph(c, n)
