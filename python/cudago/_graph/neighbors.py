@@ -112,19 +112,19 @@ class Neighbors(MutableSet["Node"]):
 
     # What MutableSet has of these adds and discards one by one.
 
-    def __ior__(self, it: Iterable[object]) -> Self:  # type: ignore[override, misc]
+    def __ior__(self, it: Iterable[object]) -> Self:
         self._change(list(it), ())
         return self
 
-    def __isub__(self, it: Iterable[object]) -> Self:
+    def __isub__(self, it: Iterable[object]) -> Self:  # type: ignore[misc]
         self._change((), _nodes(it))
         return self
 
-    def __iand__(self, it: Iterable[object]) -> Self:
+    def __iand__(self, it: Iterable[object]) -> Self:  # type: ignore[misc]
         self._change((), self._but(it))
         return self
 
-    def __ixor__(self, it: Iterable[object]) -> Self:  # type: ignore[override, misc]
+    def __ixor__(self, it: Iterable[object]) -> Self:
         others = list(it)
         self._change(others, _nodes(others))
         return self

@@ -77,9 +77,8 @@ class Axes(NamedTuple):
     def of(cls, tensor: Tensor, axis: Any, keepdims: bool, name: str) -> Axes:
         """Return the axes that a call names; all of them by None."""
         count = tensor.ndim
-        given: Iterable[Any] = (axis,)
-        if axis is None or isinstance(axis, tuple):
-            given = range(count) if axis is None else cast("tuple[Any, ...]", axis)
+        all_axes: Any = range(count) if axis is None else axis
+        given: Iterable[Any] = all_axes if axis is None or isinstance(axis, tuple) else (axis,)
         reduced: list[int] = []
         for one in given:
             at = _index(one, name)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._kernel.launch import LaunchConfig, launch
@@ -159,7 +158,8 @@ class ReduceKernel:
                 Parameter(to, z if z != x else "cudago_result", True, True),
             ]
             fields: dict[str, Any] = {}
-            text, rest, work = _SOURCE, (), "reduction"
+            rest: tuple[str, ...] = ()
+            text, work = _SOURCE, "reduction"
             if isinstance(code, PlanCode):
                 text, rest, work, fields = SOURCE, code.types, "strided reduction", code.fields
             source_text = text.format(
@@ -255,7 +255,7 @@ class ReduceKernel:
         axes = Axes.of(x, axis, keepdims, self._name)
         if out is not None:
             self._check_out(x, out, None if axis is None else axes.shape)
-        if not x.size and math.prod(axes.shape) and self._identity is None:
+        if not x.size and 0 not in axes.shape and self._identity is None:
             raise ValueError(f"{self._name} of no elements needs an identity")
         source, result = TYPES[self._input[0]], TYPES[self._output[0]]
         if x.size and x.is_contiguous and not axes.kept:
