@@ -9,6 +9,7 @@ show is also marked ``gpu``.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -184,6 +186,35 @@ def balance(request: pytest.FixtureRequest):
     # The traceback of a failed test keeps the objects in its frames alive until the next failure.
     if before is not None and not failed and not request.session.testsfailed:
         assert cu.live_objects() == before
+
+
+@pytest.fixture
+def at_each_bytecode() -> Callable[..., Iterator[int]]:
+    """Run something again and again, with an exception one bytecode later each time."""
+
+    def run(do: Callable[[], object], most: int = 2000) -> Iterator[int]:
+        left = point = 0
+
+        def trace(frame, event, arg):
+            nonlocal left
+            frame.f_trace_opcodes = True
+            left -= event == "opcode"
+            if left < 0:
+                raise LookupError
+            return trace
+
+        while left <= 0:
+            left = point
+            with contextlib.suppress(LookupError):
+                sys.settrace(trace)
+                do()
+                sys.settrace(None)
+            yield point
+            point += 1
+            assert point < most
+        assert point > 6
+
+    return run
 
 
 class Script:

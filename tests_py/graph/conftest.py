@@ -41,3 +41,11 @@ def counted(kernels):
     counted = Counted(kernels)
     yield counted
     counted.function.clear()
+
+
+@pytest.fixture
+def axpy():
+    """The kernel of an expression."""
+    made = cu.elementwise("float x, float y, float a", "float z", "z = a * x + y", name="axpy")
+    yield made
+    made._kernels.clear()

@@ -12,13 +12,6 @@ N = 1000
 
 
 @pytest.fixture
-def axpy():
-    made = cu.elementwise("float x, float y, float a", "float z", "z = a * x + y", name="axpy")
-    yield made
-    made._kernels.clear()
-
-
-@pytest.fixture
 def squares():
     made = cu.reduce("float x", "float sum", "a + b", map="x * x", name="squares")
     yield made

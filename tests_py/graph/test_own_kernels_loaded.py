@@ -38,12 +38,10 @@ def file(tmp_path, stream):
 
 
 @pytest.fixture
-def added(file, tensor, stream):
+def added(file, axpy, tensor, stream):
     """Return what loads z = 2 * x + y."""
-    axpy = cu.elementwise("float x, float y, float a", "float z", "z = a * x + y", name="axpy")
     x, y, z = tensor(1), tensor(2), tensor(0)
-    yield file(lambda: axpy(x, y, 2.0, stream=stream, out=z))
-    axpy._kernels.clear()
+    return file(lambda: axpy(x, y, 2.0, stream=stream, out=z))
 
 
 def run(graph, stream):
@@ -186,6 +184,20 @@ def test_a_fill_with_an_address(file, stream):
         loaded["kernel_0"].update(y, 7)
         run_all(loaded, stream)
     assert (y.numpy(stream=stream) == 7).all()
+
+
+def test_a_file_without_names_of_parameters(added, tmp_path, tensor):
+    """Its updates are counted too, and tell the places."""
+    with zipfile.ZipFile(tmp_path / "graph") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    text = json.loads(members["graph.json"])
+    text["kernels"][0]["parameters"] = []
+    _write(tmp_path / "graph", members, text)
+    with cu.Graph.load(tmp_path / "graph") as graph:
+        with pytest.raises(ValueError, match="got elements: parameter 0 10, parameter 1 1000,"):
+            graph.nodes[0].update({0: tensor(5, 10)})
+        with pytest.raises(TypeError, match=r"parameter 0 of .* must be a tensor, not int"):
+            graph.nodes[0].update({0: 7})
 
 
 def test_a_file_that_lies_about_its_kernels(added, tmp_path):

@@ -14,13 +14,6 @@ AGAIN = "goes over tensors whose strides are arguments too, so only its numbers 
 
 
 @pytest.fixture
-def axpy():
-    made = cu.elementwise("float x, float y, float a", "float z", "z = a * x + y", name="axpy")
-    yield made
-    made._kernels.clear()
-
-
-@pytest.fixture
 def tensor(stream):
     """Return a function that makes a matrix of one value."""
     return lambda value, shape=(8, 6): cu.full(shape, value, "f4", stream=stream)

@@ -161,7 +161,9 @@ def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tu
     """
     kernel, before, *held, n = record
     config, _, *args, given = launched
-    named = [f"{parameter} of {name!r}" for parameter in kernel.parameter_names]
+    # A file may not tell the names, and an expression can have text that hides them.
+    names = kernel.parameter_names or [f"parameter {at}" for at in range(len(held) + 1)]
+    named = [f"{parameter} of {name!r}" for parameter in names]
     if given is not n and given != n:
         raise ValueError(f"{named[-1]} is the number of elements, which is counted: give tensors")
     is_reduction = kernel._work == "reduction"
@@ -181,13 +183,13 @@ def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tu
     if not is_reduction:
         counts[last] = out.number
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{kernel.parameter_names[at]} {count}" for at, count in counts.items())
+        told = ", ".join(f"{names[at]} {count}" for at, count in counts.items())
         raise ValueError(f"{name!r} needs tensors of one size, got elements: {told}")
     for at, of in spans.items():
         apart = of.address >= out.address + out.nbytes or out.address >= of.address + of.nbytes
         same = of.address == out.address and (of.nbytes == out.nbytes or is_reduction)
         if not apart and not same:
-            raise ValueError(f"{named[last]} overlaps with {kernel.parameter_names[at]} in part")
+            raise ValueError(f"{named[last]} overlaps with {names[at]} in part")
     count = next(iter(counts.values()))
     if count != n and config == before and not is_reduction:
         config = config_for(count)
