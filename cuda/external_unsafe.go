@@ -74,14 +74,12 @@ func (c *Context) ImportSemaphore(fd int, timeline bool) (*ExternalSemaphore, er
 // importWith makes the call that gives a descriptor to the driver, and closes it
 // if the driver refuses it. As allocations, it is made in relaxed capture mode.
 func importWith[T any](c *Context, own int, op, detail string, call func(driver.API) (T, driver.CUresult)) (h T, err error) {
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		_ = syscall.Close(own)
 		return h, err
 	}
 	defer leave()
-	restore := c.drv.relax()
-	defer restore()
 	var before syscall.Stat_t
 	known := syscall.Fstat(own, &before) == nil
 	h, r := call(c.drv.api)

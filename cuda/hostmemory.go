@@ -124,13 +124,11 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 // allocRelaxed allocates in relaxed capture mode: in global mode the allocation
 // would be refused during a capture of any thread, and invalidate it.
 func (c *Context) allocRelaxed(kind MemoryKind, op string, size uint64, alloc func(driver.API) (uint64, driver.CUresult)) (uint64, error) {
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	restore := c.drv.relax()
-	defer restore()
 	base, r := alloc(c.drv.api)
 	if r != driver.CUDA_SUCCESS {
 		return 0, c.failAllocOf(kind, op, r, size, "")

@@ -277,13 +277,11 @@ func (p *importedPool) importPointer(e PointerExport) (*imported, error) {
 	if it := c.drv.imports.ofHandle(p.pool, e.Data); it != nil {
 		return it.as(c, e)
 	}
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	restore := c.drv.relax()
-	defer restore()
 	ptr, r := c.drv.api.CuMemPoolImportPointer(p.pool, &driver.CUmemPoolPtrExportData{Reserved: e.Data})
 	if r != driver.CUDA_SUCCESS {
 		return nil, c.fail("cuMemPoolImportPointer", r, fmt.Sprintf("%d bytes that another process shares: is it of this pool, and not freed?", e.Size))

@@ -53,13 +53,11 @@ func (d *Device) SetLimit(l Limit, value uint64) error {
 	if err != nil {
 		return err
 	}
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	restore := d.drv.relax()
-	defer restore()
 	if r := d.drv.api.CuCtxSetLimit(driver.CUlimit(l), value); r != driver.CUDA_SUCCESS {
 		return c.fail("cuCtxSetLimit", r, fmt.Sprintf("%s, value %d", d, value))
 	}

@@ -72,13 +72,11 @@ func (c *Context) Advise(ptr, size uint64, a Advice, at Location) error {
 	if err := at.usable("cuMemAdvise"); err != nil {
 		return err
 	}
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	restore := c.drv.relax() // global mode would invalidate the captures of all threads
-	defer restore()
 	r := c.drv.api.CuMemAdvise(driver.CUdeviceptr(ptr), size, driver.CUmem_advise(a), at.raw())
 	return c.Failure("cuMemAdvise", int32(r), fmt.Sprintf("advice %d for %d bytes at %#x, location %v", a, size, ptr, at))
 }

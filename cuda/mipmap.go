@@ -50,13 +50,11 @@ func (m *MipmappedArray) Level(level uint32) (uint64, error) {
 	if m.closed.Load() {
 		return 0, fmt.Errorf("mipmapped array: %w", ErrClosed)
 	}
-	leave, err := m.ctx.Enter()
+	leave, err := m.ctx.enterRelaxed()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	restore := m.ctx.drv.relax()
-	defer restore()
 	h, r := m.ctx.drv.api.CuMipmappedArrayGetLevel(m.h, level)
 	if r != driver.CUDA_SUCCESS {
 		return 0, m.ctx.fail("cuMipmappedArrayGetLevel", r, fmt.Sprintf("level %d of %#x", level, m.h))

@@ -35,13 +35,11 @@ func loadModule(code *ObjectCode, dev *Device) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	restore := c.drv.relax()
-	defer restore()
 	h, log, r := c.drv.api.CuModuleLoadDataEx(code.Data)
 	if r != driver.CUDA_SUCCESS {
 		return nil, c.loadError(code, log, r)

@@ -28,13 +28,11 @@ type opaqueKind[H ~uint64 | ~uintptr] struct {
 // newOpaque makes an object on c's device. Not ordered by streams. what says of a
 // failed call what the driver was told.
 func newOpaque[H ~uint64 | ~uintptr](c *Context, kind *opaqueKind[H], what func() string, create func(driver.API) (H, driver.CUresult)) (*opaque[H], error) {
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	restore := c.drv.relax() // global mode would invalidate the captures of all threads
-	defer restore()
 	h, r := create(c.drv.api)
 	if r != driver.CUDA_SUCCESS {
 		return nil, c.fail(kind.create, r, what())

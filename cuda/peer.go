@@ -70,13 +70,11 @@ func (d *Device) peerAccess(op string, peer *Device, already driver.CUresult, ca
 		return err
 	}
 	defer other.release()
-	leave, err := c.Enter()
+	leave, err := c.enterRelaxed()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	restore := d.drv.relax()
-	defer restore()
 	if r := call(d.drv.api, other); r != driver.CUDA_SUCCESS && r != already {
 		return c.fail(op, r, d.String()+", peer "+peer.String())
 	}
