@@ -205,8 +205,10 @@ class GraphExec(_core.GraphExec):
         Raises
         ------
         UnsupportedError
-            If a node cannot be run outside this executable: one that allocates or frees memory, a
-            conditional node, what another library captured. Nothing has run then.
+            If a node cannot be run outside this executable: a conditional node, one that frees
+            what another graph allocates, what another library captured; or if a child graph, a
+            struct's bytes or a tensor map may hold an address of what the graph allocates. Nothing
+            has run then.
         ValueError
             If what a node embeds was replaced in the executable.
 
@@ -219,7 +221,8 @@ class GraphExec(_core.GraphExec):
         Stream-ordered on `stream`, but not after launches of this executable on other streams.
         Blocks until the nodes have run: once, with all their effects, in an order that the
         dependencies allow. It is no launch of this executable. Nodes that are disabled are left
-        out. An embedded graph runs as a whole, and has one time.
+        out. An embedded graph runs as a whole, and has one time. What the graph allocates has
+        other addresses than in its launches; what it does not free is freed at the end.
 
         A time is that between two events, and includes the recording of one, about a microsecond.
         In a launch nodes can overlap, so that it takes less than the sum.

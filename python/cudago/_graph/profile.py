@@ -23,6 +23,7 @@ from .._whole_file import write_whole
 from ..errors import UnsupportedError
 from .again import add_again, in_order, is_known
 from .graph import Graph
+from .moved import Moved, NotMovableError
 from .shown import boxes
 
 if TYPE_CHECKING:
@@ -185,14 +186,16 @@ def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
     with ExitStack() as until_done:
         events = [until_done.enter_context(_event(step.device)) for _ in range(len(order) + 1)]
         with Graph(step.device) as graph:
+            moved = Moved(graph)
             last = graph._add_event((), events[0], True, None)
             for number, event in zip(order, events[1:], strict=True):
                 name, kind = named[number]
-                told = step._params(number)
-                if not is_known(kind, told, step):
-                    raise UnsupportedError(f"cannot profile {kind} node {name!r}: {_why_not(kind)}")
-                last = add_again(graph, (last,), kind, told, of=(step, number))
+                try:
+                    last = _add(graph, last, step, number, kind, moved)
+                except NotMovableError as e:
+                    raise UnsupportedError(f"cannot profile {kind} node {name!r}: {e}") from None
                 last = graph._add_event((last,), event, True, None)
+            moved.free_rest(last)
             timed = until_done.enter_context(graph.instantiate(upload=on))
         timed.launch(on)
         on.sync()
@@ -210,14 +213,13 @@ def _event(device: Device) -> Event:
     return device.create_event(timing_enabled=True)
 
 
-_ALLOCATES = "its memory has an address in the launches of this executable only"
-_REASONS = {
-    "alloc": _ALLOCATES,
-    "free": _ALLOCATES,
-    "conditional": "its condition cannot be set for another graph",
-}
-
-
-def _why_not(kind: str) -> str:
-    unknown = "another library captured it, and its operands are not known"
-    return _REASONS.get(kind, unknown)
+def _add(graph: Graph, last: int, step: GraphExec, number: int, kind: str, moved: Moved) -> int:
+    """Add what a node of an executable does, after the last node that was added."""
+    told = step._params(number)
+    if kind == "conditional":
+        raise NotMovableError("its condition cannot be set for another graph")
+    if kind in ("alloc", "free") and told[0] is not None:
+        return (moved.allocate if kind == "alloc" else moved.free)((last,), told[0])
+    if not is_known(kind, told, step):
+        raise NotMovableError("another library captured it, and its operands are not known")
+    return add_again(graph, (last,), kind, moved.told(kind, told), of=(step, number))
