@@ -300,7 +300,9 @@ def test_a_condition_is_set_from_memory_of_any_size(graph, stream, kind):
             step.close()
     three = cu.zeros(3, "u1", stream=stream)
     for value in (three, three[:1].buffer.ptr, "a", None, {1: small}, 1 << 32):
-        with pytest.raises((TypeError, ValueError, OverflowError), match="value must"):
+        with pytest.raises(
+            (TypeError, ValueError, OverflowError), match=r"value must|update it with value"
+        ):
             setter.update(value=value)
     with pytest.raises(TypeError, match="a node that sets a condition takes value: got"):
         setter.update(small, other=3)

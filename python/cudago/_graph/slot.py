@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
 from ..errors import ClosedError
-from .own_kernel import launched
+from .own_kernel import placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -207,7 +207,7 @@ def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) ->
     if new and kernel._work:
         name = step._params(node)[1][0][2]
         given = {int(place): thing for place, thing in new.items()}
-        config, kernel, *args = launched(record, name, step.device, given)
+        config, kernel, *args = placed(record, name, step.device, given)
     else:
         for place, thing in new.items():
             args[int(place)] = thing

@@ -14,7 +14,7 @@ from .._stream.memop import condition_code
 from .._tensor import copy, renewed
 from .._tensor.element import is_narrow, pattern_for
 from .._tensor.operand import as_tensor, has_gaps
-from .condition import setter
+from . import own_kernel
 from .params import changed, is_change
 from .retained import object_of
 from .slot import Slot, check_update, note_update, plain, uses_of
@@ -67,7 +67,7 @@ def _check_form(
         # An unknown name explains more than a missing one.
         unknown = [n for n in kwargs if n not in form.parameters]
         wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
-        what = _OURS.get(change, f"{node.kind} node")
+        what = _TITLES.get(change, f"{node.kind} node")
         article = "an" if what[0] in "aeiou" else "a"
         raise TypeError(f"update of {article} {what} takes {takes}: {wrong}") from None
 
@@ -244,51 +244,44 @@ def _of_kernel(
         return _kernel
     record = owner._record(node._id)
     work = "" if record is None else record[0]._work
-    if work == "conversion":
-        raise ValueError(
-            f"{node.name!r} converts between element types, and cannot be updated by itself: "
-            "capture the conversion again, and update with that graph"
-        )
-    if work in COUNTED:
-        return _counted
-    if work in WALKED:
-        return _walked
-    if work == "condition":
-        return _condition
-    if work:
-        change, takes = (_fill, "dst, value") if work == "fill" else (_copy, "dst=, src=")
-        if args and isinstance(args[0], dict | _core.LaunchConfig | _core.Kernel):
-            raise TypeError(
-                f"{node.name!r} is a {work}, by a kernel of cudago whose arguments describe the "
-                f"memory together: update it with {takes}"
-            )
-        return change
-    return _kernel if is_whole else _change_kernel
+    own = own_kernel.WORKS.get(work)
+    if own is not None and not own.takes:
+        raise ValueError(own_kernel.together(own, node.name))
+    if own is not None and args and isinstance(args[0], dict | _core.LaunchConfig | _core.Kernel):
+        raise TypeError(own_kernel.together(own, node.name))
+    return _OWN.get(work, _kernel if is_whole else _change_kernel)
+
+
+def _own(node: Node | ExecNode, owner: Graph | GraphExec, given: dict[str, Any]) -> None:
+    """Update what a kernel of ours does, by what its operands are called."""
+    record = owner._record(node._id)
+    assert record is not None
+    work = own_kernel.WORKS[record[0]._work]
+    if len(given) > 1 and all(thing is None for thing in given.values()):
+        raise TypeError(f"update of a {work.title} needs {work.takes} or both")
+    placed = {own: given[own] for own in work.places}
+    check_update(owner, placed.values())
+    plains = given | {own: plain(thing) for own, thing in placed.items()}
+    _renew(node, owner, own_kernel.named(record, node.name, owner.device, plains))
+    note_update(owner, node._id, "kernel", ((work.places[own], placed[own]) for own in placed))
 
 
 def _fill(
     node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any = None, value: Any = None
 ) -> None:
-    if dst is None and value is None:
-        raise TypeError("update of a fill needs dst, value or both")
-    check_update(owner, (dst,))
-    record = owner._record(node._id)
-    assert record is not None
-    launched = renewed.filled(record, node.name, owner.device, plain(dst), value)
-    _renew(node, owner, launched)
-    note_update(owner, node._id, "kernel", ((0, dst),))
+    _own(node, owner, {"dst": dst, "value": value})
 
 
 def _copy(
     node: Node | ExecNode, owner: Graph | GraphExec, /, *, dst: Any = None, src: Any = None
 ) -> None:
-    if dst is None and src is None:
-        raise TypeError("update of a copy needs dst=, src= or both")
     if Slot in (type(dst), type(src)):
         raise ValueError(f"{node.name!r} copies between strides, and cannot use slots")
-    record = owner._record(node._id)
-    assert record is not None
-    _renew(node, owner, renewed.copied(record, node.name, owner.device, dst, src))
+    _own(node, owner, {"dst": dst, "src": src})
+
+
+def _condition(node: Node | ExecNode, owner: Graph | GraphExec, /, value: Any) -> None:
+    _own(node, owner, {"value": value})
 
 
 def _counted(
@@ -314,15 +307,6 @@ def _walked(node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **
     if any(type(thing) is Slot for thing in launched):
         raise ValueError(f"{node.name!r} goes over strides, and cannot use slots")
     _renew(node, owner, renewed.walked(record, node.name, launched))
-
-
-def _condition(node: Node | ExecNode, owner: Graph | GraphExec, /, value: Any) -> None:
-    check_update(owner, (value,))
-    record = owner._record(node._id)
-    assert record is not None
-    config, kernel, args = setter(record[2], plain(value))
-    _renew(node, owner, (config, kernel, *args))
-    note_update(owner, node._id, "kernel", ((1, value),))
 
 
 def _renew(node: Node | ExecNode, owner: Graph | GraphExec, launched: tuple[Any, ...]) -> None:
@@ -395,8 +379,11 @@ _UPDATES: dict[str, Callable[..., None]] = {
     "semaphore signal": _semaphore,
     "semaphore wait": _semaphore,
 }
-_OURS: dict[Callable[..., None], str] = {
-    _fill: "fill",
-    _copy: "copy",
-    _condition: "node that sets a condition",
+_OWN: dict[str, Callable[..., None]] = {
+    "fill": _fill,
+    "copy": _copy,
+    "condition": _condition,
+    **dict.fromkeys(COUNTED, _counted),
+    **dict.fromkeys(WALKED, _walked),
 }
+_TITLES = {_OWN[work]: own.title for work, own in own_kernel.WORKS.items() if own.takes}

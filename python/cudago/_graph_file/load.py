@@ -13,7 +13,7 @@ from .. import _core
 from .. import _zconstants as _z
 from .._graph import slot
 from .._graph.edge import PLAIN, PORTS
-from .._graph.own_kernel import launched
+from .._graph.own_kernel import placed
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
 from .._kernel.structs import Made
@@ -203,7 +203,7 @@ class _Loader:
         if bound:
             new = {int(place): thing for place, thing in bound.items()}
             record = (kernel, config, *before)
-            config, kernel, *args = launched(record, node.name, self._graph.device, new)
+            config, kernel, *args = placed(record, node.name, self._graph.device, new)
         return config, kernel, tuple(args)
 
     def _add_conditional(

@@ -36,7 +36,9 @@ class Was(NamedTuple):
 # --- fills ----------------------------------------------------------------------------------------
 
 
-def filled(record: tuple[Any, ...], name: str, device: Device, dst: Any, value: Any) -> Any:
+def filled(
+    record: tuple[Any, ...], name: str, device: Device, dst: Any = None, value: Any = None
+) -> Any:
     """Return the launch of a fill with other memory or another value; None stays as it is."""
     kernel, config, held, low, high, *rest = record
     word = int(kernel.name.removeprefix("fill_"))
@@ -121,7 +123,9 @@ def _over(memory: Any, word: int) -> Tensor:
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def copied(record: tuple[Any, ...], name: str, device: Device, dst: Any, src: Any) -> Any:
+def copied(
+    record: tuple[Any, ...], name: str, device: Device, dst: Any = None, src: Any = None
+) -> Any:
     """Return the launch of a copy with other memory; None stays as it is."""
     sides = [
         _kept(held, name, side) if given is None else given
