@@ -99,6 +99,21 @@ def test_an_operation_ends_in_its_own_line(operation, stream):
     assert made(cu.full(1, 2, "f4", stream=stream), stream=stream).item(stream=stream) == 3
 
 
+@pytest.mark.parametrize("leave", ["return", "continue", "break"])
+@pytest.mark.parametrize("of", [lambda t: t, lambda t: t[::2]])
+def test_what_leaves_an_operation_leaves_one_element(leave, of, stream):
+    """Whatever else its thread does."""
+    host = np.arange(600_000, dtype="i4")
+    x = cu.asarray(host, stream=stream)
+    out = cu.zeros(host.shape, "i4", stream=stream)
+    made = cu.elementwise("int x", "int z", f"if (x % 7 == 0) {leave};\nz = x + 1;")
+    made(of(x), stream=stream, out=of(out))
+    want = np.zeros_like(host)
+    of(want)[...] = np.where(of(host) % 7, of(host) + 1, 0)
+    assert np.array_equal(out.numpy(stream=stream), want)
+    made._kernels.clear()
+
+
 def test_captured_with_out(stream):
     t = cu.full(4, 2, "f4", stream=stream)
     made = cu.elementwise(*SUM)

@@ -16,11 +16,11 @@ def total(device) -> cu.ReduceKernel:
     """Sums, compiled before the tests count what is open."""
     made = cu.reduce("int x", "long long z", "a + b", identity=0)
     with device.create_stream() as stream:
-        made(cu.zeros(1000, "i4", stream=stream), stream=stream)
+        made(cu.zeros(10_000, "i4", stream=stream), stream=stream)
     return made
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 31, 255, 256, 257, 512, 1000, 300_000])
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 255, 256, 257, 512, 1000, 8192, 8193, 300_000])
 def test_sums(total, stream, n):
     values = np.random.default_rng(n).integers(-1000, 1000, n, dtype="i4")
     got = total(cu.asarray(values, stream=stream), stream=stream)

@@ -91,6 +91,11 @@ def test_gaps(view, total, stream):
         ((300, 7, 300), 1),
         ((300, 7, 300), (0, 2)),
         ((257, 300), (0, 1)),
+        ((40_000, 7), 1),  # a thread for each, in rows
+        ((30_000, 20), 1),
+        ((40_000, 33), 0),  # many blocks for each
+        ((9000, 2, 3), (0, 2)),
+        ((2, 9000, 3), (0, 1)),
     ],
 )
 def test_sizes(shape, axis, total, stream):
@@ -157,6 +162,30 @@ def test_floats_of_16_bits(stream):
     made = cu.reduce("half x", "half x", "a + b")
     assert (made(x, axis=1, stream=stream).numpy(stream=stream) == 3000).all()
     assert (made(x, axis=0, stream=stream).numpy(stream=stream) == 30).all()
+
+
+def test_parts_are_not_rounded(stream):
+    """Of 16 bits is the result alone, however many blocks make it."""
+    x = cu.full((2, 100_001), 0.5, "f2", stream=stream)
+    made = cu.reduce("half x", "half z", "a + b", map="x * 0.9999f")
+    want = np.float16(np.float32(0.5) * np.float32(0.9999) * 100_001)
+    assert (made(x, axis=1, stream=stream).numpy(stream=stream) == want).all()
+    assert made(x[:, ::2], stream=stream).item(stream=stream) == np.float16(want)
+
+
+def test_a_capture_has_one_launch(total, stream):
+    """Whose blocks share no result."""
+    host, x = numbers((3, 50_000), stream)
+    out = cu.zeros(3, "i8", stream=stream)
+    total(x, axis=1, stream=stream)
+    with stream.capture() as graph:
+        total(x, axis=1, stream=stream, out=out)
+        total(x[:, ::2], stream=stream, out=out[:1])
+    assert [node.kind for node in graph.nodes] == ["kernel"] * 2
+    graph.instantiate().launch(stream)
+    want = wanted(host, 1)
+    want[0] = wanted(host[:, ::2], None)
+    same(out, want, stream)
 
 
 def test_no_elements(stream):

@@ -8,59 +8,80 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from .._kernel.launch import LaunchConfig
 from .._native import number_text, value_text
 from . import walk
-from .expression import BLOCK, config_for
+from .expression import BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import SupportsIndex
 
-    from .._kernel.launch import LaunchConfig
     from .tensor import Tensor
 
 _WARP = 32
-_MANY = 1024  # of elements for a block, and of results for which a warp each is enough
+_MANY = 1024  # of elements for a block
+_THREADS = 1 << 18  # that a device can run at a time, more or less
+_MOST_PARTS = 1024
+_MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
+_ENOUGH = 16  # elements for a thread of a part
+_FEW = 8  # elements for a thread where there are threads enough
 
-# A lane that has no element takes no part, as in `reduce`. Those that have one are the first.
+# A lane that has no element takes no part, as in `reduce`. Those that have one are the first. What
+# the blocks of a column of the grid have made of the elements of one result lies side by side.
 SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{reduced}, unsigned long long cudago_m{kept}) {{
     const {stored}* const cudago_in = {x};
     {result}* const cudago_out = {z};
     __shared__ {u} cudago_part[{block}];
-    const unsigned cudago_lane = threadIdx.x % {lanes}, cudago_row = threadIdx.x / {lanes};
-    const unsigned long long cudago_step = (unsigned long long)gridDim.x * ({block} / {lanes});
-    unsigned long long cudago_first = (unsigned long long)blockIdx.x * ({block} / {lanes});
-    for (; cudago_first < cudago_m; cudago_first += cudago_step) {{
+    const unsigned cudago_lane = {lane}, cudago_row = {row};
+    const unsigned long long cudago_begin = (unsigned long long)blockIdx.y * {lanes};
+    const unsigned cudago_count = n - cudago_begin < {lanes} ? (unsigned)(n - cudago_begin) : {lanes};
+    const unsigned long long cudago_step = (unsigned long long)gridDim.y * {lanes};
+    const unsigned long long cudago_next = (unsigned long long)gridDim.x * {rows};
+    unsigned long long cudago_first = (unsigned long long)blockIdx.x * {rows};
+    for (; cudago_first < cudago_m; cudago_first += cudago_next) {{
         const bool cudago_has = cudago_first + cudago_row < cudago_m;
-        long long cudago_from = 0, cudago_to = 0;
-        if (cudago_has && cudago_lane < n) {{
+        long long cudago_base = 0, cudago_to = 0;
+        if (cudago_has && cudago_lane < cudago_count) {{
             {walk_kept}
             {u} cudago_sum;
-            for (unsigned long long cudago_j = cudago_lane; cudago_j < n; cudago_j += {lanes}) {{
-                long long cudago_at = cudago_from, cudago_index = 0;
-                {walk_reduced}
-                const unsigned long long i = cudago_index; (void)i;
-                const {t} {x} = {load};
-                const {u} b = {map};
-                if (cudago_j == cudago_lane) {{
-                    cudago_sum = b;
-                }} else {{
-                    const {u} a = cudago_sum;
-                    cudago_sum = {operation};
+            const unsigned long long cudago_start = cudago_begin + cudago_lane;
+            for (unsigned long long cudago_from = cudago_start; cudago_from < n; cudago_from += {each} * cudago_step) {{
+                {stored} cudago_read[{each}];
+                long long cudago_index[{each}];
+                #pragma unroll
+                for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
+                    const unsigned long long cudago_k = cudago_from + cudago_j * cudago_step;
+                    long long cudago_at = cudago_base;
+                    cudago_index[cudago_j] = 0;
+                    if (cudago_k < n) {{ {walk_reduced} cudago_read[cudago_j] = cudago_in[cudago_at]; }}
+                }}
+                #pragma unroll
+                for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
+                    const unsigned long long cudago_k = cudago_from + cudago_j * cudago_step;
+                    const unsigned long long i = cudago_index[cudago_j]; (void)i;
+                    if (cudago_k >= n) break;
+                    const {t} {x} = {load};
+                    const {u} b = {map};
+                    if (cudago_k == cudago_start) {{
+                        cudago_sum = b;
+                    }} else {{
+                        const {u} a = cudago_sum;
+                        cudago_sum = {operation};
+                    }}
                 }}
             }}
             cudago_part[threadIdx.x] = cudago_sum;
         }}
-        __syncthreads();
+        {sync}
         for (unsigned cudago_half = {lanes} / 2; cudago_half; cudago_half /= 2) {{
-            if (cudago_has && cudago_lane < cudago_half && cudago_lane + cudago_half < n) {{
-                const {u} a = cudago_part[threadIdx.x], b = cudago_part[threadIdx.x + cudago_half];
+            if (cudago_has && cudago_lane < cudago_half && cudago_lane + cudago_half < cudago_count) {{
+                const {u} a = cudago_part[threadIdx.x], b = cudago_part[threadIdx.x + cudago_half * {stride}];
                 cudago_part[threadIdx.x] = {operation};
             }}
-            __syncthreads();
+            {sync}
         }}
-        if (cudago_has && cudago_lane == 0) cudago_out[cudago_to] = {store};
-        __syncthreads();
+        if (cudago_has && cudago_lane == 0) cudago_out[cudago_to + blockIdx.y] = {store};
     }}
 }}
 """  # noqa: E501
@@ -99,6 +120,14 @@ class Axes(NamedTuple):
         shape = tuple(ones) if keepdims else tuple(tensor.shape[d] for d in kept)
         return cls(tuple(sorted(reduced)), kept, shape)
 
+    def steps(self, tensor: Tensor, out: Tensor | None) -> tuple[int, ...]:
+        """Return the strides of the results in `out`, or in a new tensor without gaps."""
+        if out is None or not self.kept:
+            return walk.rows([tensor.shape[d] for d in self.kept])
+        if len(self.shape) < tensor.ndim:
+            return tuple(out.strides)
+        return tuple(out.strides[d] for d in self.kept)
+
 
 def _index(axis: object, name: str) -> int:
     if isinstance(axis, bool) or not hasattr(type(axis), "__index__"):
@@ -108,12 +137,81 @@ def _index(axis: object, name: str) -> int:
     return operator.index(cast("SupportsIndex", axis))
 
 
+class Layout(NamedTuple):
+    """Which thread of a block does what, and how many blocks share a result.
+
+    Attributes
+    ----------
+    lanes
+        Threads that make one result, or one part of it: a power of two.
+    is_across
+        Whether neighbouring threads make neighbouring results, or are lanes of one.
+    parts
+        Blocks that make one result, whose parts another launch combines.
+    """
+
+    lanes: int
+    is_across: bool
+    parts: int
+
+    @property
+    def rows(self) -> int:
+        """How many results a block makes at a time."""
+        return BLOCK // self.lanes
+
+    @classmethod
+    def of(cls, kept: walk.Walk, reduced: walk.Walk, is_split: bool) -> Layout:
+        """Return the layout, by sizes and strides alone, and by whether it may have parts."""
+        count, n = kept.size, reduced.size
+        is_across = _step(kept) < _step(reduced)
+        if is_across:
+            lanes = BLOCK // min(_WARP, _power_of_two(count))
+            while lanes > 1 and (count * lanes > _THREADS or lanes * _ENOUGH > n):
+                lanes //= 2
+        else:
+            lanes = min(_WARP, _power_of_two(n))
+            while lanes * _FEW > n and count * lanes > _THREADS:
+                lanes //= 2
+            if n >= _MANY and count * _WARP < _THREADS:
+                lanes = BLOCK
+        parts = min(_MOST_PARTS, _THREADS // (count * lanes), n // (lanes * _ENOUGH))
+        return cls(lanes, is_across, parts if is_split and parts > 1 else 1)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What `SOURCE` has places for."""
+        inner, outer = f"threadIdx.x % {self.lanes}", f"threadIdx.x / {self.lanes}"
+        if self.is_across:
+            inner, outer = f"threadIdx.x / {self.rows}", f"threadIdx.x % {self.rows}"
+        sync = "__syncthreads();" if self.is_across or self.lanes > _WARP else "__syncwarp();"
+        return {
+            "lanes": self.lanes,
+            "lane": inner,
+            "rows": self.rows,
+            "row": outer,
+            "stride": self.rows if self.is_across else 1,
+            "sync": sync if self.lanes > 1 else "",
+        }
+
+
+def _step(of: walk.Walk) -> float:
+    """Return how far apart in memory the nearest elements of the input are."""
+    steps = zip(of.sizes, of.strides[0], strict=True)
+    return min((abs(step) for n, step in steps if n > 1), default=math.inf)
+
+
+def _power_of_two(n: int) -> int:
+    """Return the least one that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
 class PlanCode(NamedTuple):
     """What kernels for plans differ by."""
 
     kept: walk.Code
     reduced: walk.Code
-    lanes: int
+    layout: Layout
+    has_map: bool
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -124,12 +222,13 @@ class PlanCode(NamedTuple):
     def fields(self) -> dict[str, Any]:
         """What `SOURCE` has places for."""
         first = "cudago_first + cudago_row"
+        places = ["cudago_at", "cudago_index[cudago_j]"]
         return {
-            "lanes": self.lanes,
+            **self.layout.fields,
             "kept": self.kept.parameters,
             "reduced": self.reduced.parameters,
-            "walk_kept": self.kept.advance(first, ["cudago_from", "cudago_to"]),
-            "walk_reduced": self.reduced.advance("cudago_j", ["cudago_at", "cudago_index"]),
+            "walk_kept": self.kept.advance(first, ["cudago_base", "cudago_to"]),
+            "walk_reduced": self.reduced.advance("cudago_k", places),
         }
 
 
@@ -138,18 +237,18 @@ class Plan(NamedTuple):
 
     kept: walk.Walk
     reduced: walk.Walk
-    lanes: int
+    layout: Layout
 
     @classmethod
-    def of(cls, tensor: Tensor, axes: Axes, out: Tensor | None, name: str) -> Plan:
-        """Return the plan for a result in `out`, or in a new tensor without gaps."""
+    def of(cls, tensor: Tensor, axes: Axes, to: Sequence[int], name: str, is_split: bool) -> Plan:
+        """Return the plan for results with the strides `to`.
+
+        If it may be split and is, the parts of each result lie side by side in a new tensor.
+        """
         shape, strides = tensor.shape, tensor.strides
         outer, inner = ([shape[d] for d in of] for of in (axes.kept, axes.reduced))
-        to = walk.rows(outer)
-        if out is not None and axes.kept:
-            has_all = len(axes.shape) == tensor.ndim
-            to = tuple(out.strides[d] for d in axes.kept) if has_all else out.strides
-        kept = walk.Walk.over(outer, [[strides[d] for d in axes.kept], to])
+        own = [strides[d] for d in axes.kept]
+        kept = walk.Walk.over(outer, [own, to])
         reduced = walk.Walk.over(inner, [[strides[d] for d in axes.reduced], walk.rows(inner)])
         most = max(len(kept.sizes), len(reduced.sizes))
         if most > walk.DIMS:
@@ -158,33 +257,26 @@ class Plan(NamedTuple):
                 f"are no part of a larger one, got {most}: pass a copy, x.contiguous(stream=s), or "
                 "reduce one after the other"
             )
-        return cls(kept, reduced, _lanes(kept, reduced))
+        layout = Layout.of(kept, reduced, is_split)
+        if layout.parts > 1:
+            apart = [step * layout.parts for step in walk.rows(outer)]
+            kept = walk.Walk.over(outer, [own, apart])
+        return cls(kept, reduced, layout)
 
-    @property
-    def code(self) -> PlanCode:
-        """What the kernel's source depends on."""
+    def code(self, has_map: bool) -> PlanCode:
+        """Return what the kernel's source depends on."""
         kept, reduced = walk.Code.of(self.kept, "cudago_k"), walk.Code.of(self.reduced, "cudago_r")
-        return PlanCode(kept, reduced, self.lanes)
+        # How many parts there are, the grid tells.
+        return PlanCode(kept, reduced, self.layout._replace(parts=1), has_map)
 
     @property
     def config(self) -> LaunchConfig:
         """The configuration of the launch."""
-        return config_for(self.kept.size * self.lanes)
+        blocks = -(-self.kept.size // self.layout.rows)
+        return LaunchConfig((max(1, min(blocks, _MOST_BLOCKS)), self.layout.parts), BLOCK)
 
     @property
     def arguments(self) -> tuple[int, ...]:
         """What the kernel is given after the memory."""
         first = self.reduced.size, *self.reduced.arguments
         return *first, self.kept.size, *self.kept.arguments
-
-
-def _lanes(kept: walk.Walk, reduced: walk.Walk) -> int:
-    """Return how many threads make one result: by the sizes and strides alone."""
-    if reduced.size >= _MANY and kept.size < _MANY:
-        return BLOCK
-    # Neighbouring threads are to read neighbouring elements.
-    steps = [
-        min((abs(s) for n, s in zip(of.sizes, side, strict=True) if n > 1), default=math.inf)
-        for of, side in ((kept, kept.strides[0]), (reduced, reduced.strides[0]))
-    ]
-    return _WARP if reduced.size >= _WARP and steps[1] < steps[0] else 1

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
 from .._kernel.launch import launch
-from . import strided
+from . import strided, words
 from .copy import copy
 from .place import is_pageable
 
@@ -229,23 +229,22 @@ def _text(source: str, target: str) -> str:
     if source in _SIGNS and target in _FLOAT8:
         signed = _to_float("f32", held) + _SIGNS[source] + _WITH_SIGN
         store = signed + _FLOAT8[target].store()
-    shape, strides = strided.SHAPE, f"{strided.strides_of('d')}, {strided.strides_of('s')}"
-    return f""".visible .entry {source}_to_{target}(.param .u64 dst, .param .u64 src, {shape}, {strides})
-{{
-    .reg .pred %p;
-    .reg .b16 %h;
-    .reg .b32 %w;
-    .reg .b64 %v;
-    .reg .f32 %f;
-    .reg .f64 %d;
-{strided.INDEX}    ld.param.u64 %a, [dst];
-    ld.param.u64 %b, [src];
-{strided.walk({"d": "%a", "s": "%b"})}{load}
-{store}
-done:
-    ret;
-}}
-"""  # noqa: E501
+    registers = {
+        "pred": ["%p"],
+        "b16": ["%h"],
+        "b32": ["%w", "%q", "%x"],
+        "b64": ["%v"],
+        "f32": ["%f"],
+        "f64": ["%d"],
+    }
+    return words.entry(
+        f"{source}_to_{target}",
+        ".param .u64 dst, .param .u64 src",
+        {"d": "%a", "s": "%b"},
+        registers,
+        (load, store),
+        labels=("rounded", "stored"),
+    )
 
 
 def check_convertible(source: str, target: str) -> None:

@@ -10,7 +10,7 @@ from .._kernel.launch import launch
 from .._stream.stream import stream_of
 from . import walk
 from .creation import empty
-from .expression import TYPES, Parameter, check, check_name, compiled, config_for, declared
+from .expression import EACH, TYPES, Parameter, check, check_name, compiled, config_for, declared
 from .number import is_of_numpy, number_as
 from .operand import shared
 from .tensor import Tensor
@@ -24,21 +24,34 @@ if TYPE_CHECKING:
 __all__ = ["ElementwiseKernel", "elementwise"]
 
 # The parameters have the names that were declared, by which updates of nodes know them. Inside of
-# the loop these are the elements.
+# the function these are the elements. All elements of a thread are loaded before one is stored, so
+# that memory answers several loads at a time. Whatever leaves the user's statements before their
+# end, leaves one element.
 _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{walked}) {{
     {pointers}
     const unsigned long long cudago_step = (unsigned long long)gridDim.x * blockDim.x;
     const unsigned long long cudago_first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned long long {number} = cudago_first; {number} < n; {number} += cudago_step) {{
-        {walk}
-        {loads}
-        {value} {out};
-        {{
+    for (unsigned long long cudago_from = cudago_first; cudago_from < n; cudago_from += {each} * cudago_step) {{
+        {arrays}
+        #pragma unroll
+        for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
+            const unsigned long long cudago_k = cudago_from + cudago_j * cudago_step;
+            if (cudago_k < n) {{ {walk} {reads} }}
+        }}
+        #pragma unroll
+        for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
+            const unsigned long long i = {index}; (void)i;
+            if (cudago_from + cudago_j * cudago_step < n) [&] {{ do {{
+                {loads}
+                {value} {out};
+                {{
 #line 1
 {operation}
 ;
+                }}
+                cudago_out[{at}] = {stored};
+            }} while (0); }}();
         }}
-        cudago_out[{at}] = {stored};
     }}
 }}
 """  # noqa: E501
@@ -111,36 +124,47 @@ class ElementwiseKernel:
     def _source(self, parameters: list[Parameter], code: walk.Code | None) -> str:
         *inputs, out = parameters
         pointers = [f"{out.element.stored}* const cudago_out = {out.name};"]
+        arrays: list[str] = []
+        reads: list[str] = []
         loads: list[str] = []
         places: list[str] = []
         for k, (element, name, many, _) in enumerate(inputs):
             stored = f"cudago_in_{k}"
             if many:
                 pointers.append(f"const {element.stored}* const {stored} = {name};")
+                arrays.append(f"{element.stored} cudago_read_{k}[{EACH}];")
                 places.append(f"cudago_at_{k}")
-                stored += f"[{places[-1]}]" if code else "[i]"
+                reads.append(
+                    f"cudago_read_{k}[cudago_j] = {stored}[{places[-1] if code else 'cudago_k'}];"
+                )
+                stored = f"cudago_read_{k}[cudago_j]"
             elif element.is_narrow:
                 pointers.append(f"const {element.stored} {stored} = {name};")
             if many or element.is_narrow:
                 loads.append(f"const {element.value} {name} = {element.load(stored)};")
-        places += ["cudago_at", "cudago_index"]  # of the output, and the index in row-major order
-        walked = ""
-        if code:
-            walked = f"long long {' = 0, '.join(places)} = 0; {code.advance('cudago_k', places)} "
-            walked += "const unsigned long long i = cudago_index; (void)i;"
+        walked, index = "", "cudago_from + cudago_j * cudago_step"
+        if code:  # the output's place, and the index in row-major order
+            places += ["cudago_at[cudago_j]", "cudago_index[cudago_j]"]
+            arrays.append(f"long long cudago_at[{EACH}], cudago_index[{EACH}];")
+            own = "".join(f"long long {place} = 0; " for place in places[:-2])
+            own += "".join(f"{place} = 0; " for place in places[-2:])
+            walked, index = own + code.advance("cudago_k", places), "cudago_index[cudago_j]"
         return _SOURCE.format(
             name=self._name,
             parameters=", ".join(p.text for p in parameters),
             pointers=" ".join(pointers),
+            each=EACH,
+            arrays=" ".join(arrays),
+            reads=" ".join(reads),
             loads=" ".join(loads),
             value=out.element.value,
             out=out.name,
             stored=out.element.store(out.name),
             operation=self._operation,
-            number="cudago_k" if code else "i",
             walked=code.parameters if code else "",
             walk=walked,
-            at="cudago_at" if code else "i",
+            index=index,
+            at="cudago_at[cudago_j]" if code else "i",
         )
 
     def _kernel(self, device: Any, is_tensor: tuple[bool, ...], code: walk.Code | None) -> Kernel:

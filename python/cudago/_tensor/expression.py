@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _TAKEN = ("i", "n")  # the element's index, and the number of elements
 BLOCK = 256
+EACH = 4  # elements that a thread loads at a time
+_FULL = 1 << 10  # blocks that a device can run at a time, more or less
 _MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
 
 
@@ -208,5 +210,9 @@ def compiled(
 
 
 def config_for(size: int) -> LaunchConfig:
-    """Return the configuration for a number of elements."""
-    return LaunchConfig(max(1, min(-(-size // BLOCK), _MOST_BLOCKS)), BLOCK)
+    """Return the configuration for a number of elements.
+
+    A thread has several only where there are more of them than the device runs at a time.
+    """
+    blocks = min(-(-size // BLOCK), max(_FULL, -(-size // (BLOCK * EACH))))
+    return LaunchConfig(max(1, min(blocks, _MOST_BLOCKS)), BLOCK)

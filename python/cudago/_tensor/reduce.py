@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["ReduceKernel", "reduce"]
 
 _MOST_BLOCKS = 1024  # what one block then reduces at once
+_EACH = 8  # elements that a thread loads at a time
+_FEW = 1 << 13  # elements that one block reduces faster than two launches do
 
 # The threads that have no element take no part: no value of theirs would be neutral for any
 # operation. The threads that have one are the first of their block.
@@ -45,15 +47,27 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
     const unsigned cudago_k = threadIdx.x;
     if (cudago_k < cudago_count) {{
         {u} cudago_sum;
+        const unsigned long long cudago_start = cudago_first + cudago_k;
         const unsigned long long cudago_step = (unsigned long long)gridDim.x * {block};
-        for (unsigned long long i = cudago_first + cudago_k; i < n; i += cudago_step) {{
-            const {t} {x} = {load};
-            const {u} b = {map};
-            if (i == cudago_first + cudago_k) {{
-                cudago_sum = b;
-            }} else {{
-                const {u} a = cudago_sum;
-                cudago_sum = {operation};
+        for (unsigned long long cudago_from = cudago_start; cudago_from < n; cudago_from += {each} * cudago_step) {{
+            {stored} cudago_read[{each}];
+            #pragma unroll
+            for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
+                const unsigned long long i = cudago_from + cudago_j * cudago_step;
+                if (i < n) cudago_read[cudago_j] = cudago_in[i];
+            }}
+            #pragma unroll
+            for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
+                const unsigned long long i = cudago_from + cudago_j * cudago_step;
+                if (i >= n) break;
+                const {t} {x} = {load};
+                const {u} b = {map};
+                if (i == cudago_start) {{
+                    cudago_sum = b;
+                }} else {{
+                    const {u} a = cudago_sum;
+                    cudago_sum = {operation};
+                }}
             }}
         }}
         cudago_part[cudago_k] = cudago_sum;
@@ -159,9 +173,10 @@ class ReduceKernel:
             ]
             fields: dict[str, Any] = {}
             rest: tuple[str, ...] = ()
-            text, work = _SOURCE, "reduction"
+            text, work, has_map = _SOURCE, "reduction", bool(code)
             if isinstance(code, PlanCode):
                 text, rest, work, fields = SOURCE, code.types, "strided reduction", code.fields
+                has_map = code.has_map
             source_text = text.format(
                 name=self._name,
                 parameters=", ".join(p.text for p in parameters),
@@ -172,9 +187,10 @@ class ReduceKernel:
                 stored=source.stored,
                 result=to.stored,
                 block=BLOCK,
-                load=source.load("cudago_in[cudago_at]" if fields else "cudago_in[i]"),
+                load=source.load("cudago_read[cudago_j]"),
+                each=_EACH,
                 store=to.store("cudago_part[threadIdx.x]" if fields else "cudago_part[0]"),
-                map=self._map if code else x,
+                map=self._map if has_map else x,
                 operation=self._operation,
                 **fields,
             )
@@ -235,11 +251,12 @@ class ReduceKernel:
         -----
         Stream-ordered on `stream`. The first call for a device, and for a number of dimensions that
         are reduced and kept, blocks while the kernels are compiled. While `stream` is capturing,
-        pass `out`; one block then does all the work, unless there are axes.
+        pass `out`. One launch then does all, and at most one block makes a result: of millions of
+        elements that is slow, so reduce them first along an axis, ``x.buffer.view(dtype, (1024,
+        -1))`` to 1024 elements, and these to one. Otherwise as many blocks make a result as there
+        is work for, and a second launch combines what they have made.
 
-        Along axes, and of tensors with gaps, one launch does all, and for each result a thread, a
-        warp or a block. `map` may use ``i`` and ``n``: the element's index among the ``n`` that
-        make one result.
+        `map` may use ``i`` and ``n``: the element's index among the ``n`` that make one result.
 
         Examples
         --------
@@ -257,27 +274,46 @@ class ReduceKernel:
             self._check_out(x, out, None if axis is None else axes.shape)
         if not x.size and 0 not in axes.shape and self._identity is None:
             raise ValueError(f"{self._name} of no elements needs an identity")
-        source, result = TYPES[self._input[0]], TYPES[self._output[0]]
         if x.size and x.is_contiguous and not axes.kept:
             return self._whole(x, axes.shape, on, out)
         walk.check_place(x, f"{self._input[1]} of {self._name}", False)
         if out is not None:
             walk.check_place(out, f"{self._output[1]} of {self._name}", True)
-        plan = Plan.of(x, axes, out, self._name)
-        kernel = self._kernel(on.device, source, result, plan.code) if x.size else None
+        if x.size:
+            return self._along(x, axes, on, out)
+        if out is None:
+            out = empty(axes.shape, TYPES[self._output[0]].name, stream=on)
+        if out.size:
+            out.fill(self._identity, stream=on)
+        return out
+
+    def _along(self, x: Tensor, axes: Axes, on: Stream, out: Tensor | None) -> Tensor:
+        """Reduce along axes, or what has gaps, by as many blocks as there is work for."""
+        source, result = TYPES[self._input[0]], TYPES[self._output[0]]
+        plan = Plan.of(x, axes, axes.steps(x, out), self._name, not on.is_capturing)
+        parts = plan.layout.parts
+        # What blocks have computed is not rounded before it is all there.
+        part = TYPES[result.value] if result.is_narrow and parts > 1 else result
+        kernel = self._kernel(on.device, source, part, plan.code(True))
         if out is None:
             out = empty(axes.shape, result.name, stream=on)
-        if kernel:
-            given = walk.given(x, on, False), walk.given(out, on, True)
-            launch(on, plan.config, kernel, *given, *plan.arguments)
-        elif out.size:
-            out.fill(self._identity, stream=on)
+        kept = tuple(x.shape[d] for d in axes.kept)
+        first = out if parts == 1 else empty((*kept, parts), part.name, stream=on)
+        given = walk.given(x, on, False), walk.given(first, on, True)
+        launch(on, plan.config, kernel, *given, *plan.arguments)
+        if parts > 1:
+            steps, last = axes.steps(x, out), Axes.of(first, -1, False, self._name)
+            plan = Plan.of(first, last, steps, self._name, False)
+            kernel = self._kernel(on.device, part, result, plan.code(False))
+            launch(on, plan.config, kernel, first, walk.given(out, on, True), *plan.arguments)
         return out
 
     def _whole(self, x: Tensor, shape: tuple[int, ...], on: Stream, out: Tensor | None) -> Tensor:
         """Reduce all elements, which have no gaps, by as many blocks as there is work for."""
         source, result = TYPES[self._input[0]], TYPES[self._output[0]]
-        blocks = 1 if on.is_capturing else min(-(-x.size // BLOCK), _MOST_BLOCKS)
+        blocks = min(-(-x.size // BLOCK), _MOST_BLOCKS)
+        if on.is_capturing or x.size <= _FEW:
+            blocks = 1
         # What blocks have computed is not rounded before it is all there.
         part = TYPES[result.value] if result.is_narrow and blocks > 1 else result
         kernel = self._kernel(on.device, source, part, "map")
@@ -367,8 +403,8 @@ def reduce(
     Notes
     -----
     Nothing is compiled before the first call. The order in which values are combined depends on the
-    number of elements alone, and along axes on the shape and the strides, so that floating-point
-    results can be repeated.
+    shape and the strides, and on whether the stream is capturing, so that floating-point results
+    can be repeated.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from .._kernel.work import set_work
 from .._ordinal import device_at
 from .element import is_narrow
 from .place import is_pageable
+from .words import BLOCK, DIMS, EACH, WORDS, copy_kernel, fill_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,103 +30,7 @@ if TYPE_CHECKING:
     from .._stream.stream import Stream
     from .tensor import Tensor
 
-_BLOCK = 256
-_DIMS = 4
 _MOST_WORDS = 1 << 31  # of one launch: the kernels count in 32 bits
-_WORDS = (1, 2, 4, 8, 16)
-
-# The index of a thread's word, taken apart into one for each dimension, the first the fastest.
-INDEX = """\
-    .reg .pred %stop;
-    .reg .b32 %n, %i, %q, %x, %y, %z;
-    .reg .b64 %a, %b, %s, %k;
-    mov.u32 %x, %ctaid.x;
-    mov.u32 %y, %ntid.x;
-    mov.u32 %z, %tid.x;
-    mad.lo.u32 %i, %x, %y, %z;
-    ld.param.u32 %n, [n];
-    setp.ge.u32 %stop, %i, %n;
-    @%stop bra done;
-"""
-SHAPE = ".param .u32 n, .param .u32 n0, .param .u32 n1, .param .u32 n2"
-
-
-def walk(sides: dict[str, str]) -> str:
-    """Return PTX that advances an address for each side by index times stride, all dimensions."""
-    text = ""
-    for dim in range(_DIMS):
-        if dim < _DIMS - 1:
-            text += f"""\
-    ld.param.u32 %n, [n{dim}];
-    div.u32 %q, %i, %n;
-    mul.lo.u32 %x, %q, %n;
-    sub.u32 %x, %i, %x;
-    mov.u32 %i, %q;
-"""
-        else:
-            text += "    mov.u32 %x, %i;\n"
-        text += "    cvt.u64.u32 %k, %x;\n"
-        for side, register in sides.items():
-            text += f"""\
-    ld.param.s64 %s, [{side}{dim}];
-    mad.lo.s64 {register}, %k, %s, {register};
-"""
-    return text
-
-
-def strides_of(side: str) -> str:
-    """Return the parameters that are a side's strides."""
-    return ", ".join(f".param .s64 {side}{dim}" for dim in range(_DIMS))
-
-
-def _parts(word: int) -> list[tuple[str, str]]:
-    """Return type, offset and register suffix by which a word is accessed: 16 bytes in two."""
-    return [("b64", ""), ("b64", "+8")] if word == 16 else [(f"b{word * 8}", "")]
-
-
-def _fill_kernel(word: int) -> str:
-    registers = {"b8": ["%h"], "b16": ["%h"], "b32": ["%w"], "b64": ["%v", "%u"]}
-    parts = _parts(word)
-    stores = "".join(
-        f"    st.{width} [%a{offset}], {register};\n"
-        for (width, offset), register in zip(parts, registers[parts[0][0]], strict=False)
-    )
-    parameters = f".param .u64 dst, .param .u64 low, .param .u64 high, {SHAPE}, {strides_of('d')}"
-    return f""".visible .entry fill_{word}({parameters})
-{{
-    .reg .b64 %v, %u;
-    .reg .b32 %w;
-    .reg .b16 %h;
-{INDEX}    ld.param.u64 %a, [dst];
-    ld.param.u64 %v, [low];
-    ld.param.u64 %u, [high];
-    cvt.u32.u64 %w, %v;
-    cvt.u16.u64 %h, %v;
-{walk({"d": "%a"})}{stores}done:
-    ret;
-}}
-"""
-
-
-def _copy_kernel(word: int) -> str:
-    parts = _parts(word)
-    loads = "".join(
-        f"    ld.{width} %v{i}, [%b{offset}];\n" for i, (width, offset) in enumerate(parts)
-    )
-    stores = "".join(
-        f"    st.{width} [%a{offset}], %v{i};\n" for i, (width, offset) in enumerate(parts)
-    )
-    parameters = f".param .u64 dst, .param .u64 src, {SHAPE}, {strides_of('d')}, {strides_of('s')}"
-    return f""".visible .entry copy_{word}({parameters})
-{{
-    .reg .{"b16" if word == 1 else parts[0][0]} %v0, %v1;
-{INDEX}    ld.param.u64 %a, [dst];
-    ld.param.u64 %b, [src];
-{walk({"d": "%a", "s": "%b"})}{loads}{stores}done:
-    ret;
-}}
-"""
-
 
 # With the name of its module; one more of each for every thread that came at the same time.
 _codes: list[tuple[str, ObjectCode]] = []
@@ -134,7 +39,7 @@ _kernels: dict[tuple[str, int], Kernel] = {}
 
 def _words_text() -> str:
     """Return the PTX of all fills and copies."""
-    return "".join(f(word) for f in (_fill_kernel, _copy_kernel) for word in _WORDS)
+    return "".join(f(word) for f in (fill_kernel, copy_kernel) for word in WORDS)
 
 
 def kernel_of(module: str, text: Callable[[], str], name: str, work: str, ordinal: int) -> Kernel:
@@ -178,7 +83,7 @@ class Box(NamedTuple):
 
 def word_of(item: int, sides: Sequence[Side], shape: Sequence[int]) -> int:
     """Return the widest word by which all elements can be accessed: they may be misaligned."""
-    numbers = [item, _WORDS[-1]]
+    numbers = [item, WORDS[-1]]
     for side in sides:
         numbers.append(side.tensor.handle)
         numbers += [s for s, n in zip(side.strides, shape, strict=True) if n > 1]
@@ -205,8 +110,8 @@ def boxes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Iterator[Bo
 
 def _boxes(dims: list[tuple[int, ...]], offsets: tuple[int, ...]) -> Iterator[Box]:
     """Halve the last dimension until the rest is small enough; of one, nothing is left."""
-    if len(dims) <= _DIMS and math.prod(d[0] for d in dims) < _MOST_WORDS:
-        full = dims + [(1,) + (0,) * len(offsets)] * (_DIMS - len(dims))
+    if len(dims) <= DIMS and math.prod(d[0] for d in dims) < _MOST_WORDS:
+        full = dims + [(1,) + (0,) * len(offsets)] * (DIMS - len(dims))
         shape, *strides = zip(*full, strict=True)
         yield Box(offsets, shape, tuple(strides))
         return
@@ -236,12 +141,12 @@ def launched(
     pointers = [s.tensor.ptr + (o + start) for s, o in zip(sides, box.offsets, strict=True)]
     strides = itertools.chain.from_iterable(box.strides)
     return (
-        LaunchConfig(-(-words // _BLOCK), _BLOCK),
+        LaunchConfig(-(-words // (BLOCK * EACH)), BLOCK),
         kernel,
         *pointers,
         *middle,
         words,
-        *box.shape[: _DIMS - 1],
+        *box.shape[: DIMS - 1],
         *strides,
     )
 
@@ -342,14 +247,19 @@ def one_copy(dst: Tensor, src: Tensor, given: tuple[Any, Any]) -> tuple[Any, ...
 def copies(dst: Tensor, src: Tensor) -> Iterator[tuple[Any, ...]]:
     """Return configuration, kernel and arguments of each launch that a copy takes."""
     sides = [Side.of(dst), Side.of(src)]
-    word = word_of(dst.itemsize, sides, dst.shape)
-    strides = [side.strides for side in sides]
-    shape = dst.shape
-    if word < dst.itemsize:  # the words of an element are one dimension more
-        shape += (dst.itemsize // word,)
-        strides = [(*s, word) for s in strides]
-    for box in boxes(shape, strides):
+    item, dims = dst.itemsize, merged(dst.shape, [side.strides for side in sides])
+    if dims and all(step == item for step in dims[0][1:]):  # rows without gaps are one word each
+        item *= dims.pop(0)[0]
+    word = math.gcd(item, WORDS[-1], *(s.tensor.handle for s in sides), *_steps(dims))
+    if word < item:  # or some, which are one dimension more
+        dims.insert(0, (item // word, word, word))
+    for box in _boxes(dims, (0, 0)):
         yield _launched(f"copy_{word}", sides, box, (), 0)
+
+
+def _steps(dims: Iterable[tuple[int, ...]]) -> Iterator[int]:
+    for _, *steps in dims:
+        yield from steps
 
 
 def needs_kernel(tensor: Tensor, pattern: bytes) -> bool:
