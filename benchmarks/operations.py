@@ -37,6 +37,17 @@ TO_NUMPY = "np.from_dlpack of pinned memory"
 SLICE = "slice a buffer"
 POINTER = "add to a pointer"
 
+# Of a matrix of MATRIX x MATRIX floats, until all is computed.
+AXPY = "compute a x + y of a matrix of 256 MiB"
+SUM = "sum it"
+SUM_ROWS = "sum it along the last axis"
+SUM_COLUMNS = "sum it along the first axis"
+SUM_STEPS = "sum each second column of it"
+COPY_STEPS = "copy each second column of it"
+COPY_TURNED = "copy it transposed"
+TO_HALF = "convert it to float16"
+BIG = (AXPY, SUM, SUM_ROWS, SUM_COLUMNS, SUM_STEPS, COPY_STEPS, COPY_TURNED, TO_HALF)
+
 ALL = (
     LAUNCH,
     *GRAPH.values(),
@@ -68,12 +79,14 @@ ALL = (
     TO_NUMPY,
     SLICE,
     POINTER,
+    *BIG,
 )
 
 BLOCK = 32
 ALLOC_SIZE = 1 << 10
 COPY_SIZE = 4 << 10
 BUILD_NODES = 10_000
+MATRIX = 8192
 
 # Calls that put nothing into a stream come in longer batches: no queue fills, and what the case
 # before has left in the processor's caches counts less.
@@ -142,4 +155,6 @@ def calls_per_batch(operation: str) -> int:
         return BUILD_NODES
     if operation in QUEUES_NOTHING:
         return 1000
+    if operation in BIG:
+        return 5
     return 50 if operation == GRAPH[100] else 100

@@ -166,7 +166,38 @@ def cases() -> list[Case]:
     ]
     if importlib.util.find_spec("torch") is not None:
         found += _exchange(names)
+    if cu.driver_name() == "nvidia":  # the simulated device interprets
+        found += _big(names["stream"])
     return found
+
+
+def _big(stream: cu.Stream) -> list[Case]:
+    """Return the cases of a large matrix."""
+    shape = (op.MATRIX, op.MATRIX)
+    names: dict[str, Any] = {
+        "a": cu.ones(shape, "f4", stream=stream),
+        "b": cu.ones(shape, "f4", stream=stream),
+        "one": cu.empty((), "f4", stream=stream),
+        "line": cu.empty(op.MATRIX, "f4", stream=stream),
+        "axpy": cu.elementwise("float a, float x, float y", "float z", "z = a * x + y"),
+        "total": cu.reduce("float x", "float z", "a + b"),
+        "stream": stream,
+    }
+    half = op.MATRIX // 2
+    statements = {
+        op.AXPY: "axpy(2.0, a, b, stream=stream, out=b)",
+        op.SUM: "total(a, stream=stream, out=one)",
+        op.SUM_ROWS: "total(a, axis=1, stream=stream, out=line)",
+        op.SUM_COLUMNS: "total(a, axis=0, stream=stream, out=line)",
+        op.SUM_STEPS: "total(a[:, ::2], stream=stream, out=one)",
+        op.COPY_STEPS: f"a[:, ::2].copy_to(b[:, :{half}], stream=stream)",
+        op.COPY_TURNED: "a.T.copy_to(b, stream=stream)",
+        op.TO_HALF: "a.astype('f2', stream=stream).close()",
+    }
+    return [
+        python_case(operation, LIBRARY, f"{statement}; stream.sync()", names, stream.sync)
+        for operation, statement in statements.items()
+    ]
 
 
 def _own_exchange(names: dict[str, Any]) -> list[Case]:

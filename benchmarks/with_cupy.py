@@ -58,6 +58,7 @@ def cases() -> list[Case]:
         case(op.WAIT, "stream.synchronize()"),
         case(op.WAIT_GRAPH, "executable100.launch(stream); stream.synchronize()"),
     ]
+    found += _big(stream)
     try:
         import torch
     except ImportError:
@@ -69,3 +70,35 @@ def cases() -> list[Case]:
         case(op.EXPORT, "from_dlpack(x)"),
     ]
     return found
+
+
+def _big(stream: Any) -> list[Case]:
+    """Return the cases of a large matrix."""
+    shape = (op.MATRIX, op.MATRIX)
+    names: dict[str, Any] = {
+        "a": cupy.ones(shape, "f4"),
+        "b": cupy.ones(shape, "f4"),
+        "axpy": cupy.ElementwiseKernel(
+            "float32 a, float32 x, float32 y", "float32 z", "z = a * x + y", "axpy"
+        ),
+        "two": cupy.float32(2),
+        "copyto": cupy.copyto,
+        "stream": stream,
+    }
+    half = op.MATRIX // 2
+    statements = {
+        op.AXPY: "axpy(two, a, b, b)",
+        op.SUM: "a.sum()",
+        op.SUM_ROWS: "a.sum(1)",
+        op.SUM_COLUMNS: "a.sum(0)",
+        op.SUM_STEPS: "a[:, ::2].sum()",
+        op.COPY_STEPS: f"copyto(b[:, :{half}], a[:, ::2])",
+        op.COPY_TURNED: "copyto(b, a.T)",
+        op.TO_HALF: "a.astype('f2')",
+    }
+    return [
+        python_case(
+            operation, LIBRARY, f"{statement}; stream.synchronize()", names, stream.synchronize
+        )
+        for operation, statement in statements.items()
+    ]

@@ -34,6 +34,10 @@ def cases() -> list[Case]:
         "pinned": torch.zeros(op.COPY_SIZE, dtype=torch.uint8, pin_memory=True),
         "event": torch.cuda.Event(),
         "uint8": torch.uint8,
+        "add": torch.add,
+        "float16": torch.float16,
+        "a": torch.ones((op.MATRIX, op.MATRIX), device="cuda"),
+        "b": torch.ones((op.MATRIX, op.MATRIX), device="cuda"),
     }
 
     def case(operation: str, statement: str) -> Case:
@@ -54,4 +58,15 @@ def cases() -> list[Case]:
         case(op.WAIT, "stream.synchronize()"),
         case(op.WAIT_GRAPH, "executable100.replay(); stream.synchronize()"),
     ]
-    return found
+    half = op.MATRIX // 2
+    big = {
+        op.AXPY: "add(b, a, alpha=2.0, out=b)",
+        op.SUM: "a.sum()",
+        op.SUM_ROWS: "a.sum(1)",
+        op.SUM_COLUMNS: "a.sum(0)",
+        op.SUM_STEPS: "a[:, ::2].sum()",
+        op.COPY_STEPS: f"b[:, :{half}].copy_(a[:, ::2])",
+        op.COPY_TURNED: "b.copy_(a.T)",
+        op.TO_HALF: "a.to(float16)",
+    }
+    return found + [case(name, f"{text}; stream.synchronize()") for name, text in big.items()]
