@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .._kernel.launch import LaunchConfig
@@ -245,23 +246,7 @@ class Plan(NamedTuple):
 
         If it may be split and is, the parts of each result lie side by side in a new tensor.
         """
-        shape, strides = tensor.shape, tensor.strides
-        outer, inner = ([shape[d] for d in of] for of in (axes.kept, axes.reduced))
-        own = [strides[d] for d in axes.kept]
-        kept = walk.Walk.over(outer, [own, to])
-        reduced = walk.Walk.over(inner, [[strides[d] for d in axes.reduced], walk.rows(inner)])
-        most = max(len(kept.sizes), len(reduced.sizes))
-        if most > walk.DIMS:
-            raise ValueError(
-                f"{name} goes over at most {walk.DIMS} dimensions that are reduced, or kept, and "
-                f"are no part of a larger one, got {most}: pass a copy, x.contiguous(stream=s), or "
-                "reduce one after the other"
-            )
-        layout = Layout.of(kept, reduced, is_split)
-        if layout.parts > 1:
-            apart = [step * layout.parts for step in walk.rows(outer)]
-            kept = walk.Walk.over(outer, [own, apart])
-        return cls(kept, reduced, layout)
+        return _plan(tensor.shape, tensor.strides, axes, tuple(to), name, is_split)
 
     def code(self, has_map: bool) -> PlanCode:
         """Return what the kernel's source depends on."""
@@ -280,3 +265,31 @@ class Plan(NamedTuple):
         """What the kernel is given after the memory."""
         first = self.reduced.size, *self.reduced.arguments
         return *first, self.kept.size, *self.kept.arguments
+
+
+@lru_cache(256)
+def _plan(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    axes: Axes,
+    to: tuple[int, ...],
+    name: str,
+    is_split: bool,
+) -> Plan:
+    """Return the plan for tensors that lie as these do. Loops ask for the same again and again."""
+    outer, inner = ([shape[d] for d in of] for of in (axes.kept, axes.reduced))
+    own = [strides[d] for d in axes.kept]
+    kept = walk.Walk.over(outer, [own, to])
+    reduced = walk.Walk.over(inner, [[strides[d] for d in axes.reduced], walk.rows(inner)])
+    most = max(len(kept.sizes), len(reduced.sizes))
+    if most > walk.DIMS:
+        raise ValueError(
+            f"{name} goes over at most {walk.DIMS} dimensions that are reduced, or kept, and "
+            f"are no part of a larger one, got {most}: pass a copy, x.contiguous(stream=s), or "
+            "reduce one after the other"
+        )
+    layout = Layout.of(kept, reduced, is_split)
+    if layout.parts > 1:
+        apart = [step * layout.parts for step in walk.rows(outer)]
+        kept = walk.Walk.over(outer, [own, apart])
+    return Plan(kept, reduced, layout)

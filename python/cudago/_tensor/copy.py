@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
@@ -89,6 +90,7 @@ def _merge(dims: list[_Dim]) -> list[_Dim]:
     return out
 
 
+@lru_cache(256)  # loops ask for the same again and again
 def _plan(shape: Sequence[int], dst: Sequence[int], src: Sequence[int], item: int) -> _Plan:
     """Choose the box that is repeated least."""
     start = (0, 0)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import launch
@@ -265,19 +266,15 @@ class ElementwiseKernel:
         for (_, parameter), v in zip([*self._inputs, self._output], [*values, out], strict=True):
             if isinstance(v, Tensor):
                 walk.check_place(v, f"{parameter} of {self._name}", v is out)
-        rows = walk.rows(shape)
-        to = rows if out is None else walk.over(out, shape)
+        to = walk.rows(shape) if out is None else walk.over(out, shape)
         inputs = [walk.over(v, shape) for v in values if isinstance(v, Tensor)]
-        # The output comes first: its elements are in this order.
-        first = walk.Walk.over(shape, [to, *inputs, rows])
-        if len(first.sizes) > walk.DIMS:
+        over = _walk(shape, to, *inputs)
+        if len(over.sizes) > walk.DIMS:
             raise ValueError(
                 f"{self._name} goes over tensors of at most {walk.DIMS} dimensions that have gaps "
-                f"between them or are broadcast, got {len(first.sizes)}: pass copies without gaps, "
+                f"between them or are broadcast, got {len(over.sizes)}: pass copies without gaps, "
                 "x.contiguous(stream=s)"
             )
-        own, *others, index = first.strides
-        over = walk.Walk(first.sizes, (*others, own, index))
         kernel = self._kernel(on.device, is_tensor, walk.Code.of(over, "cudago"))
         if out is None:
             out = empty(shape, TYPES[self._output[0]].name, stream=on)
@@ -317,6 +314,15 @@ class ElementwiseKernel:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
         return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
+
+
+@lru_cache(256)  # loops ask for the same again and again
+def _walk(shape: tuple[int, ...], to: tuple[int, ...], *inputs: tuple[int, ...]) -> walk.Walk:
+    """Return the walk over the inputs, the output, and the index in row-major order."""
+    # The output comes first: its elements are in this order.
+    first = walk.Walk.over(shape, [to, *inputs, walk.rows(shape)])
+    own, *others, index = first.strides
+    return walk.Walk(first.sizes, (*others, own, index))
 
 
 def elementwise(

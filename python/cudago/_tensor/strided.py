@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
@@ -108,10 +109,10 @@ def boxes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Iterator[Bo
     return _boxes(merged(shape, strides), (0,) * len(strides))
 
 
-def _boxes(dims: list[tuple[int, ...]], offsets: tuple[int, ...]) -> Iterator[Box]:
+def _boxes(dims: Sequence[tuple[int, ...]], offsets: tuple[int, ...]) -> Iterator[Box]:
     """Halve the last dimension until the rest is small enough; of one, nothing is left."""
     if len(dims) <= DIMS and math.prod(d[0] for d in dims) < _MOST_WORDS:
-        full = dims + [(1,) + (0,) * len(offsets)] * (DIMS - len(dims))
+        full = [*dims, *[(1,) + (0,) * len(offsets)] * (DIMS - len(dims))]
         shape, *strides = zip(*full, strict=True)
         yield Box(offsets, shape, tuple(strides))
         return
@@ -247,19 +248,24 @@ def one_copy(dst: Tensor, src: Tensor, given: tuple[Any, Any]) -> tuple[Any, ...
 def copies(dst: Tensor, src: Tensor) -> Iterator[tuple[Any, ...]]:
     """Return configuration, kernel and arguments of each launch that a copy takes."""
     sides = [Side.of(dst), Side.of(src)]
-    item, dims = dst.itemsize, merged(dst.shape, [side.strides for side in sides])
-    if dims and all(step == item for step in dims[0][1:]):  # rows without gaps are one word each
-        item *= dims.pop(0)[0]
-    word = math.gcd(item, WORDS[-1], *(s.tensor.handle for s in sides), *_steps(dims))
-    if word < item:  # or some, which are one dimension more
-        dims.insert(0, (item // word, word, word))
+    at = math.gcd(WORDS[-1], dst.handle, src.handle)
+    word, dims = _words(dst.shape, sides[0].strides, sides[1].strides, dst.itemsize, at)
     for box in _boxes(dims, (0, 0)):
         yield _launched(f"copy_{word}", sides, box, (), 0)
 
 
-def _steps(dims: Iterable[tuple[int, ...]]) -> Iterator[int]:
-    for _, *steps in dims:
-        yield from steps
+@lru_cache(256)  # loops ask for the same again and again
+def _words(
+    shape: tuple[int, ...], to: tuple[int, ...], of: tuple[int, ...], item: int, at: int
+) -> tuple[int, Sequence[tuple[int, ...]]]:
+    """Return the widest word, and the dimensions of words, of memory that is aligned to `at`."""
+    dims = merged(shape, [to, of])
+    if dims and all(step == item for step in dims[0][1:]):  # rows without gaps are one word each
+        item *= dims.pop(0)[0]
+    word = math.gcd(item, at, *(step for _, *steps in dims for step in steps))
+    if word < item:  # or some, which are one dimension more
+        dims.insert(0, (item // word, word, word))
+    return word, dims
 
 
 def needs_kernel(tensor: Tensor, pattern: bytes) -> bool:

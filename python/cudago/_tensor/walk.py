@@ -150,7 +150,7 @@ def are_apart(a: Tensor, b: Tensor) -> bool:
     if a.is_contiguous and b.is_contiguous:
         return a.handle + a.nbytes <= b.handle or b.handle + b.nbytes <= a.handle
     strides = {abs(s) for s, _ in (*_steps(a), *_steps(b))}
-    for ring in {0, *strides, math.gcd(*strides)}:
+    for ring in (0, *strides, math.gcd(*strides)):
         (start, end), (first, last) = _span(a, ring), _span(b, ring)
         if not ring and (end <= first or last <= start):
             return True
