@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies between tensors of any strides, by the fewest driver calls.
 
-Where a box of rows describes both sides, it is one ``cuMemcpy3DAsync``. Where none does, a kernel
-of ours copies what a device can access on both sides; otherwise the elements are gathered, by the
-host or by a kernel, and copied in one piece.
+Where a box of rows describes both sides, it is one ``cuMemcpy3DAsync``. Where none does, or it has
+many rows or bytes, a kernel of ours copies what a device can access on both sides; otherwise the
+elements are gathered, by the host or by a kernel, and copied in one piece.
 """
 
 from __future__ import annotations

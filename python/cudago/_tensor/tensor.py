@@ -155,9 +155,11 @@ class Tensor(_core.Tensor):
 
         One driver call copies all rows where both sides have them at regular distances, as any
         slices of matrices. Otherwise a kernel copies, if both sides are memory that a device can
-        access; else the elements are packed first. Captured as one memcpy node for each such call,
-        or as a kernel node; the nodes keep both sides alive. Elements of less than a byte that are
-        not whole bytes on both sides are moved by the host, which the call then waits for.
+        access; else the elements are packed first. On GPUs it also copies rows in memory of the
+        stream's device, from 65536 of them or 16 MiB on, where that is faster. Captured as one
+        memcpy node for each such call, or as a kernel node; the nodes keep both sides alive.
+        Elements of less than a byte that are not whole bytes on both sides are moved by the host,
+        which the call then waits for.
 
         References
         ----------
