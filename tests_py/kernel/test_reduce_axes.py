@@ -91,7 +91,8 @@ def test_gaps(view, total, stream):
         ((300, 7, 300), 1),
         ((300, 7, 300), (0, 2)),
         ((257, 300), (0, 1)),
-        ((40_000, 7), 1),  # a thread for each, in rows
+        ((300_000, 3), 1),  # a thread for each, in rows
+        ((40_000, 7), 1),
         ((30_000, 20), 1),
         ((40_000, 33), 0),  # many blocks for each
         ((9000, 2, 3), (0, 2)),
@@ -301,3 +302,19 @@ def test_captured(total, stream):
         assert (small.numpy(stream=stream) == 240).all()
         again.close()
     graph.close()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 31, 33, 1000, 8192, 1 << 17, (1 << 18) + 1, 1 << 30])
+@pytest.mark.parametrize("n", [1, 2, 5, 31, 33, 1023, 1024, 100_000, 1 << 33])
+def test_every_lane_of_every_part_has_an_element(count, n):
+    """Or a result has but one part, whose first lane has one."""
+    module = cu._tensor.axes
+    for steps in ((1, count), (n, 1)):
+        kept, reduced = (
+            module.walk.Walk((m,), ((s,),)) for m, s in zip((count, n), steps, strict=True)
+        )
+        for is_split in (False, True):
+            lanes, _, parts = layout = module.Layout.of(kept, reduced, is_split)
+            assert lanes in {1, 2, 4, 8, 16, 32, 64, 128, 256}
+            assert layout.rows * lanes == 256
+            assert parts == 1 or (is_split and parts * lanes <= n)

@@ -171,7 +171,7 @@ class Layout(NamedTuple):
                 lanes //= 2
         else:
             lanes = min(_WARP, _power_of_two(n))
-            while lanes * _FEW > n and count * lanes > _THREADS:
+            while lanes > 1 and lanes * _FEW > n and count * lanes > _THREADS:
                 lanes //= 2
             if n >= _MANY and count * _WARP < _THREADS:
                 lanes = BLOCK
