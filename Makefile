@@ -129,8 +129,9 @@ test-py: $(MODULE) ## the Python tests, on every driver that this machine has
 # HOSTILE=full tries everything, which takes an hour or more; HOSTILE_FLAGS are those of the program: --help lists them.
 HOSTILE ?= quick
 HOSTILE_FLAGS ?=
-test-hostile: $(ASAN_MODULE) ## everything public, called with hostile arguments, beside threads and signals, under AddressSanitizer
+test-hostile: $(ASAN_MODULE) ## everything public, called with hostile arguments, beside threads and signals, and exits, under AddressSanitizer
 	PYTHONPATH=tests_py $(PY) build_hooks/asan.py $(PY) -m hostile --hostile=$(HOSTILE) $(HOSTILE_FLAGS)
+	CUDAGO_DRIVER=sim $(PY) build_hooks/asan.py $(PY) -m pytest $(PYTEST_FLAGS) tests_py/exit/test_exit.py
 
 # On NVIDIA's driver: CUDAGO_DRIVER=nvidia, with the wheel alone; tests_py/soak needs nothing else.
 SECONDS ?= 60

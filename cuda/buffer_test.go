@@ -47,6 +47,62 @@ func TestBufferLastHolderFrees(t *testing.T) {
 	require.ErrorIs(t, b.Retain(), ErrClosed)
 }
 
+// A stream that another thread closes during an allocation is kept until the
+// memory is freed, as one that is closed afterwards.
+func TestStreamIsClosedDuringAnAllocation(t *testing.T) {
+	stub, c := openStub(t)
+	mr, err := c.dev.DefaultMemoryResource()
+	require.NoError(t, err)
+	s, err := c.NewStream(StreamOptions{})
+	require.NoError(t, err)
+	stub.on = func(call string) driver.CUresult {
+		if call == "cuMemAllocFromPoolAsync" {
+			require.NoError(t, s.Close())
+		}
+		return driver.CUDA_SUCCESS
+	}
+	b, err := mr.Allocate(16, s)
+	require.NoError(t, err)
+	require.Zero(t, stub.count("cuStreamDestroy"))
+	require.NoError(t, b.Close())
+	require.Equal(t, 1, stub.count("cuMemFreeAsync"))
+	require.Equal(t, 1, stub.count("cuStreamDestroy"))
+	require.Empty(t, c.drv.Live())
+}
+
+// permissions counts what device work may access of the host's memory.
+type permissions struct {
+	driver.API
+	given map[uint64]int // by size
+}
+
+func (p *permissions) AllowHost(_ uintptr, size uint64, _ bool)    { p.given[size]++ }
+func (p *permissions) DisallowHost(_ uintptr, size uint64, _ bool) { p.given[size]-- }
+
+func TestCopyOfHostMemoryTakesItsPermissionBack(t *testing.T) {
+	api := &permissions{API: newStub(), given: map[uint64]int{}}
+	d, err := newDriver(api)
+	require.NoError(t, err)
+	dev, err := d.Device(0)
+	require.NoError(t, err)
+	c, err := dev.Context()
+	require.NoError(t, err)
+	s := newTestStream(t, c, StreamOptions{})
+	fixed, s2 := stubBuffer(t, c)
+	require.Same(t, c, s2.ctx)
+	v := &virtualMemory{}
+	v.size.Store(32)
+	grown := newBuffer(&allocation{ctx: c, kind: DeviceMemory, base: 1 << 20, virtual: v, free: func(_ *allocation, s *Stream) { unuse(s) }})
+	grown.whole = true
+	for _, b := range []*Buffer{fixed, grown} {
+		host := make([]byte, b.Size())
+		require.NoError(t, b.CopyFromHost(host, s))
+		require.NoError(t, b.CopyToHost(host, s))
+		require.NoError(t, b.Close())
+	}
+	require.Equal(t, map[uint64]int{16: 0, 32: 0}, api.given)
+}
+
 // The stub panics on a free on a dead stream.
 func TestBufferKeepsItsStream(t *testing.T) {
 	stub, c := openStub(t)

@@ -63,7 +63,7 @@ func (b *Buffer) copyHost(arg string, host []byte, s *Stream, enqueue func(host 
 	defer pin.Unpin()
 	p := uintptr(unsafe.Pointer(&host[0]))
 	s.ctx.drv.AllowHost(p, size, false)
-	defer s.ctx.drv.DisallowHost(p, b.size, false)
+	defer s.ctx.drv.DisallowHost(p, size, false)
 	if err := enqueue(uint64(p)); err != nil {
 		return err
 	}

@@ -213,11 +213,17 @@ func (mr *DeviceMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error
 		// not to this Buffer.
 		return nil, mr.ctx.fail(allocFromPool, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocate before the capture begins")
 	}
+	a, err := mr.expect(size, s) // before the call: another thread may close s meanwhile
+	if err != nil {
+		return nil, err
+	}
 	p, r := mr.ctx.drv.api.CuMemAllocFromPoolAsync(size, mr.pool, s.h)
 	if r != driver.CUDA_SUCCESS {
+		unuse(s)
+		mr.release()
 		return nil, mr.Failure(int32(r), size)
 	}
-	return mr.adopt(uint64(p), size, s)
+	return mr.got(a, uint64(p)), nil
 }
 
 const allocFromPool = "cuMemAllocFromPoolAsync"
@@ -300,16 +306,31 @@ func (mr *DeviceMemoryResource) Adopt(ptr, size uint64, s *Stream) (*Buffer, err
 }
 
 func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, error) {
+	a, err := mr.expect(size, s)
+	if err != nil {
+		return nil, err
+	}
+	return mr.got(a, ptr), nil
+}
+
+// expect keeps mr and s for memory that is yet to come.
+func (mr *DeviceMemoryResource) expect(size uint64, s *Stream) (*allocation, error) {
 	if !mr.held.retain() {
 		return nil, &ClosedError{"memory resource"}
 	}
-	a := &allocation{ctx: mr.ctx, kind: mr.kind, base: ptr, size: size, resource: mr, free: mr.free}
+	a := &allocation{ctx: mr.ctx, kind: mr.kind, size: size, resource: mr, free: mr.free}
 	if err := a.useStream(s); err != nil {
 		mr.release()
 		return nil, err
 	}
+	return a, nil
+}
+
+// got makes a Buffer of expected memory.
+func (mr *DeviceMemoryResource) got(a *allocation, ptr uint64) *Buffer {
+	a.base = ptr
 	mr.ctx.drv.live.allocations.Add(1)
-	return newBuffer(a), nil
+	return newBuffer(a)
 }
 
 // free frees a in the order of s.

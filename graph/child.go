@@ -92,7 +92,7 @@ func (n *ExecNode) UpdateChild(sub *Graph) error {
 
 func (n *ExecNode) updateChild(sub *Graph) (f *retirement, err error) {
 	x := n.x
-	err = n.call(func() error {
+	err = n.change(func() error {
 		defer lockBoth(x.h, sub.h)()
 		if err := n.mayBecome(sub); err != nil {
 			return err

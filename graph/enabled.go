@@ -19,7 +19,7 @@ import (
 //
 // It waits as [ExecNode.UpdateMemcpy] does. On an error n is unchanged.
 func (n *ExecNode) SetEnabled(enabled bool) (was bool, err error) {
-	err = n.call(func() error {
+	err = n.change(func() error {
 		n.x.mu.Lock()
 		was = !n.disabled
 		n.x.mu.Unlock()
@@ -60,10 +60,7 @@ func (n *ExecNode) setEnabled(enabled bool) error {
 	}
 	p := cuda.HostParams{Fn: n.x.o.Nothing}
 	if enabled {
-		var err error
-		if p, err = n.hostParams(); err != nil {
-			return err
-		}
+		p = n.hostParams()
 	}
 	return ctx.ExecSetHostParams(n.x.handle, n.def, &p)
 }
@@ -86,13 +83,40 @@ func (n *ExecNode) canDisable() error {
 		Detail: fmt.Sprintf("%v cannot be disabled: only %s nodes can", n, strings.Join(names, ", "))}
 }
 
-// hostParams returns what n calls when it is enabled. Only the driver knows what
-// another library has captured; nothing here can have changed that since.
-func (n *ExecNode) hostParams() (cuda.HostParams, error) {
-	if p, ok := n.Params().(cuda.HostParams); ok {
-		return p, nil
+// hostParams returns what n calls when it is enabled.
+func (n *ExecNode) hostParams() cuda.HostParams {
+	n.x.mu.Lock()
+	defer n.x.mu.Unlock()
+	if p, ok := n.params.(cuda.HostParams); ok {
+		return p
 	}
-	return n.x.h.ctx.HostNodeParams(n.def)
+	return n.call
+}
+
+// unknownCalls asks the driver what the host nodes of g call that another library has
+// captured, for executables that can disable them. It is asked before an executable
+// gets the nodes: an update of a node in the graph, or of the executable from another
+// graph, changes what the driver says of the node afterwards.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) unknownCalls(o *ExecOptions) (calls map[*Node]cuda.HostParams, err error) {
+	if o.Nothing == 0 {
+		return nil, nil
+	}
+	for _, n := range g.all() { // bodies have none
+		if _, known := n.params.(cuda.HostParams); known || n.kind != cuda.HostNode {
+			continue
+		}
+		p, err := g.h.ctx.HostNodeParams(n.handle)
+		if err != nil {
+			return nil, err
+		}
+		if calls == nil {
+			calls = make(map[*Node]cuda.HostParams)
+		}
+		calls[n] = p
+	}
+	return calls, nil
 }
 
 // isDisabled needs no lock other than the gate, which must be shut.

@@ -103,9 +103,12 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 	if err := g.usable("be instantiated"); err != nil {
 		return nil, err
 	}
+	calls, err := g.unknownCalls(&o)
+	if err != nil {
+		return nil, err
+	}
 	g.sendNames()
 	var handle cuda.ExecHandle
-	var err error
 	// Relaxed: instantiating invalidates global captures, also those of other threads.
 	g.h.ctx.Driver().Relaxed(func() {
 		if o.Upload != nil {
@@ -117,7 +120,7 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 	if err != nil {
 		return nil, g.explainInstantiate(err)
 	}
-	return g.newExec(handle, o), nil
+	return g.newExec(handle, o, calls), nil
 }
 
 // explainInstantiate adds to a refusal which conditions have no node; or that the
@@ -158,7 +161,7 @@ func (g *Graph) sendNames() {
 // newExec copies the tables of g and retains its bundles.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
+func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions, calls map[*Node]cuda.HostParams) *Exec {
 	x := &Exec{
 		h: g.h, source: g, handle: handle, o: o, watch: o.OnBundle, reaper: o.Reaper,
 	}
@@ -168,6 +171,11 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	}
 	x.edited = g.h.edited
 	x.addNodes(g, "")
+	if len(calls) > 0 {
+		for _, n := range x.nodes {
+			n.call = calls[n.of]
+		}
+	}
 	g.eachLoose("", func(path string, b *bundle) { x.hold(nil, path, b) })
 	g.h.holders++
 	g.h.execs.Add(1)

@@ -24,11 +24,13 @@ type ExecNode struct {
 	version uint64 // immutable; of its node when the executable was made
 	child   *Graph // immutable; what its node embedded then
 
-	params   any     // guarded by x.mu; see Node.Params
-	bundle   *bundle // guarded by x.mu
-	since    uint64  // guarded by x.mu; launches started before bundle was set
-	disabled bool    // guarded by x.mu; changes only while the gate is shut
-	updated  bool    // guarded by x.mu; its parameters are not its node's
+	params any     // guarded by x.mu; see Node.Params
+	bundle *bundle // guarded by x.mu
+	since  uint64  // guarded by x.mu; launches started before bundle was set
+	// call is what a host node calls whose params are not known: see unknownCalls.
+	call     cuda.HostParams // guarded by x.mu
+	disabled bool            // guarded by x.mu; changes only while the gate is shut
+	updated  bool            // guarded by x.mu; its parameters are not its node's
 }
 
 // Exec returns the executable that n belongs to.
@@ -172,9 +174,9 @@ func (n *ExecNode) UpdateHost(p cuda.HostParams, operands []Operand) error {
 	})
 }
 
-// call runs a driver call that changes or queries x, with launches and Close
+// change runs a driver call that changes or queries x, with launches and Close
 // kept out. It waits for a Launch that is inside the driver.
-func (n *ExecNode) call(f func() error) error {
+func (n *ExecNode) change(f func() error) error {
 	x := n.x
 	defer x.gate.change()()
 	x.mu.Lock()
@@ -201,7 +203,7 @@ func (n *ExecNode) driver(f func() error) error {
 func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, set func(*cuda.Context) error) error {
 	b := newBundle(operands)
 	var f *retirement
-	err := n.call(func() error {
+	err := n.change(func() error {
 		if n.kind != kind {
 			return errKind(n.name, n.kind, kind)
 		}

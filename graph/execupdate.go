@@ -78,13 +78,16 @@ func (x *Exec) update(g *Graph) ([]*retirement, error) {
 			return nil, differs(n.name, "is disabled, and was removed from its graph: it could not be disabled again")
 		}
 	}
-	var err error
+	calls, err := g.unknownCalls(&x.o)
+	if err != nil {
+		return nil, err
+	}
 	// Relaxed: what instantiating does to captures, this may do too.
 	x.h.ctx.Driver().Relaxed(func() { err = x.h.ctx.ExecUpdate(x.handle, g.h.handle) })
 	if err != nil {
 		return nil, x.explain(nodes, err)
 	}
-	retired := x.take(g, nodes)
+	retired := x.take(g, nodes, calls)
 	for _, n := range x.nodes {
 		if n.disabled && n.kind == cuda.HostNode {
 			x.disableAgain(n)
@@ -129,7 +132,7 @@ func (g *Graph) flat(prefix string, list []flatNode) []flatNode {
 //
 // Preconditions: x.gate is shut; the locks of both hierarchies are held; the
 // driver has updated x.
-func (x *Exec) take(g *Graph, nodes []flatNode) []*retirement {
+func (x *Exec) take(g *Graph, nodes []flatNode, calls map[*Node]cuda.HostParams) []*retirement {
 	x.mu.Lock()
 	now := x.started()
 	old := x.bundles()
@@ -143,6 +146,7 @@ func (x *Exec) take(g *Graph, nodes []flatNode) []*retirement {
 			}
 		}
 		n.bundle, n.params, n.since, n.updated = nodes[i].bundle.retain(), nodes[i].params, now, true
+		n.call = calls[nodes[i].Node]
 	}
 	used = append(used, x.loose()...)
 	x.extra, x.spare = nil, nil

@@ -14,7 +14,7 @@ package graph
 // of these needs.
 func (n *ExecNode) Lend(take func(params any, operands []Operand) bool) (lent bool, err error) {
 	var f *retirement
-	err = n.call(func() error {
+	err = n.change(func() error {
 		// It would fail for a removed node, in whose place the driver has none.
 		if err := n.driver(func() error { return nil }); err != nil {
 			return err

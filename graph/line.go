@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -115,7 +116,7 @@ func (l *Line) unlock() {
 // noteProven does what follows from an advanced Proven, unless mu is held: then
 // its holder does it when unlocking.
 func (l *Line) noteProven() {
-	for l.noted.Load() < l.proven.Load() && l.mu.TryLock() {
+	for l.noted.Load() < l.Proven() && l.mu.TryLock() {
 		l.advanceProven(l.proven.Load())
 		l.mu.Unlock()
 	}
@@ -149,6 +150,10 @@ type LineOptions struct {
 	// Queued, with [Line.Advance] or directly; only the Line advances Proven
 	// and Marked.
 	Queued, Proven, Marked *atomic.Uint64
+	// Release is called, on any goroutine, once nobody has the Line any more: only
+	// then may the memory of the counters go. A closed line still reads them, and
+	// who looks at all lines may come to it late. Not called if [NewLine] fails.
+	Release func()
 	// OnProven is called when n more positions are known to have completed. It
 	// runs on any goroutine, with a lock held: it must not block or call back.
 	OnProven func(n uint64)
@@ -200,6 +205,9 @@ func NewLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	}
 	lines.mu.Unlock()
 	l.list()
+	if o.Release != nil {
+		runtime.AddCleanup(l, func(release func()) { release() }, o.Release)
+	}
 	return l, nil
 }
 
@@ -286,13 +294,21 @@ func (l *Line) Advance() uint64 {
 }
 
 // Pending reports whether the work up to pos may be in flight.
-func (l *Line) Pending(pos uint64) bool { return pos > l.proven.Load() }
+func (l *Line) Pending(pos uint64) bool { return pos > l.Proven() }
 
 // Queued returns the position of the latest work.
-func (l *Line) Queued() uint64 { return l.queued.Load() }
+func (l *Line) Queued() uint64 { return l.read(l.queued) }
 
 // Proven returns the position up to which all work is known to have ended.
-func (l *Line) Proven() uint64 { return l.proven.Load() }
+func (l *Line) Proven() uint64 { return l.read(l.proven) }
+
+// read reads a counter. It keeps l meanwhile, and so the counter's memory: see
+// LineOptions.Release.
+func (l *Line) read(counter *atomic.Uint64) uint64 {
+	n := counter.Load()
+	runtime.KeepAlive(l)
+	return n
+}
 
 // Expose says that others have the handle from now on, so that the reaper no
 // longer records in the stream until the line is closed.
@@ -331,7 +347,7 @@ func (l *Line) delist() {
 	l.listed.Store(false)
 	delete(lines.by, l)
 	lines.mu.Unlock()
-	if l.Pending(l.queued.Load()) {
+	if l.Pending(l.Queued()) {
 		l.list()
 	}
 }
@@ -342,7 +358,7 @@ func pendingLines() []*Line {
 	defer lines.mu.Unlock()
 	list := make([]*Line, 0, len(lines.by))
 	for l := range lines.by {
-		if l.Pending(l.queued.Load()) {
+		if l.Pending(l.Queued()) {
 			list = append(list, l)
 		}
 	}

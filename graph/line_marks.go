@@ -173,7 +173,7 @@ func (l *Line) Behind(pos uint64, e *cuda.Event) {
 //
 // Preconditions: l.mu is held.
 func (l *Line) takeLatest() {
-	if l.latest == nil || l.closed || !l.Pending(l.queued.Load()) {
+	if l.latest == nil || l.closed || !l.Pending(l.Queued()) {
 		return
 	}
 	if pos, e := l.latest(); e != nil {
@@ -293,7 +293,7 @@ type asker func(*cuda.Event) (bool, error)
 // prove is Prove; unless user is set it records only if nobody else has the
 // handle.
 func (l *Line) prove(user bool, ask asker) {
-	if !l.Pending(l.queued.Load()) {
+	if !l.Pending(l.Queued()) {
 		return
 	}
 	var err error
@@ -328,7 +328,7 @@ func (l *Line) look() {
 	if err != nil {
 		warn(err)
 	}
-	if needed, _ := l.needed(); unmarked && needed < l.queued.Load() {
+	if needed, _ := l.needed(); unmarked && needed < l.Queued() {
 		l.After(l.queued.Load(), func() {})
 	}
 }

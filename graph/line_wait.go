@@ -209,7 +209,7 @@ func (i *lineItem) Step() (done bool, err error) {
 		err = l.once(errors.Join(err, l.poll(ask), l.recordAsReaper()))
 		l.ask.Lock()
 		defer l.ask.Unlock()
-		over = l.closing && !l.Pending(l.queued.Load())
+		over = l.closing && !l.Pending(l.Queued())
 		ready = l.takeReady(over)
 		done = over || (len(l.waiters) == 0 && !l.closing)
 		l.stepped = !done

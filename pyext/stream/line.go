@@ -22,18 +22,24 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// A Timeline is the line of a stream, with its counters in the stream's block.
+// A Timeline is the line of a stream, with its counters in the stream's clock.
 type Timeline struct {
 	*graph.Line
-	block *C.cudago_stream // valid until the line is closed
+	// Valid until the line has ended: for the reaper, and for who holds the block,
+	// or the GIL.
+	block *C.cudago_stream
 }
 
 // Lines holds each line under its stream's number.
 var Lines = border.NewTable[*Timeline]("stream")
 
-// newLine makes the line of s with the counters of b.
+// newLine makes the line of s with the counters of b's clock, which it holds.
 func newLine(s *cuda.Stream, b *C.cudago_stream) (*graph.Line, error) {
-	o := graph.LineOptions{Queued: counter(&b.clock.queued), Proven: counter(&b.clock.proven), Marked: counter(&b.clock.marked), Reaper: border.Reaper}
+	clock := b.clock
+	o := graph.LineOptions{
+		Queued: counter(&clock.queued), Proven: counter(&clock.proven), Marked: counter(&clock.marked), Reaper: border.Reaper,
+		Release: func() { C.cudago_clock_release(clock) },
+	}
 	if b.foreign != 0 {
 		o.Latest = (&Timeline{block: b}).latest
 	} else { // the launch budget is for streams of ours
@@ -101,7 +107,7 @@ func cudagoProveAll() { graph.ProveAll() }
 //export cudagoProveExposed
 func cudagoProveExposed() {
 	for _, id := range Lines.IDs() {
-		if l, err := Lines.Get(id); err == nil && l.block.clock.exposed != 0 {
+		if l, err := Lines.Get(id); err == nil && l.Stream().IsExposed() {
 			l.ProveAside()
 		}
 	}
@@ -181,7 +187,7 @@ func AfterAll(id uint64, then func()) bool {
 	case l.Stream() == c.DefaultStream(cuda.PerThread):
 		graph.LineOf(c.DefaultStream(cuda.Legacy)).AfterAll(then)
 		return true
-	case l.block.foreign == 0:
+	case !l.Stream().IsForeign() && !l.Stream().IsDefault():
 		provenTotal.Add(-1) // the line takes a position that C does not count
 	}
 	l.AfterAll(then)

@@ -74,7 +74,7 @@ func newStreamBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error)
 		return nil, err
 	}
 	id := Streams.Put(s)
-	b.id, b.clock.id, b.clock.refs = C.uint64_t(id), C.uint64_t(id), 1
+	b.id, b.clock.id, b.clock.refs = C.uint64_t(id), C.uint64_t(id), 2 // the block's, and the line's
 	b.h = C.uintptr_t(s.Handle())
 	b.ctx = C.uintptr_t(s.Context().Handle())
 	b.device = ordinal

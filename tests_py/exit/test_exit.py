@@ -53,6 +53,10 @@ SCRIPTS = {
         step.launch(s)
         loop.launch(s)
         """,
+    "a graph that nobody has looked at": """
+        graph = cu.Graph()
+        graph.memset(buffer, 1).memcpy(host, buffer)
+        """,
     "registered memory": """
         locked = cu.pin(host)
         array = np.frombuffer(cu.pin(bytearray(4096)), "i4")

@@ -29,7 +29,7 @@ type Block struct {
 	// shadows holds what each access hit last.
 	shadows []*shadow.Range
 	epochOf uint64        // Memory.Epoch of shadows
-	locked  *shadow.Range // whose mu is held while the lanes of an instruction are checked
+	locked  *shadow.Range // whose mu is held while lanes of an instruction are checked that access it
 }
 
 // Bind readies the checks of a block with that many warps for a launch. It returns
@@ -197,6 +197,7 @@ func (v *Block) global(t *touch) {
 	}
 	s := v.shadows[t.a.site]
 	if s == nil || t.addr-s.Base >= s.Size {
+		v.unlock() // the table of shadows is locked before any of them
 		if s = v.cta.Memory.ShadowAt(t.addr); s == nil {
 			return
 		}

@@ -64,6 +64,8 @@ type Range struct {
 	// undefined says that bytes which are not marked as written have undefined
 	// content.
 	undefined bool
+	// gone says that the table has dropped the range; a kernel may still use it.
+	gone bool
 }
 
 type page struct {
@@ -107,11 +109,19 @@ func (t *Table) Get(base, size uint64) *Range {
 	return s
 }
 
-// drop forgets a shadow.
+// drop forgets a shadow, whose cells no longer count.
 //
 // Preconditions: t.mu must be locked.
 func (t *Table) drop(s *Range) {
 	delete(t.m, s.Base)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+	for _, p := range s.pages {
+		if p != nil && p.cells != nil {
+			t.fine.Add(-1)
+		}
+	}
 	if s.undefined {
 		t.undefined.Add(-1)
 	}
@@ -182,12 +192,16 @@ func (s *Range) WholePage(i uint64) *Cell {
 	return nil
 }
 
-// Cell returns the cell of a word, or nil if there are too many.
+// Cell returns the cell of a word, or nil if there are too many, or the range is
+// gone.
 //
 // Preconditions: s.mu must be locked.
 func (s *Range) Cell(word uint64) *Cell {
 	p := s.page(word / pageWords)
 	if p.cells == nil {
+		if s.gone {
+			return nil
+		}
 		if s.table.fine.Add(1) > mostPages {
 			s.table.fine.Add(-1)
 			return nil

@@ -106,9 +106,13 @@ func (d *simulator) captureWork(s *stream, w work, kind driver.CUgraphNodeType) 
 	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
+	c := s.capture.Load()
+	if c == nil { // another thread has ended it meanwhile
+		return false, driver.CUDA_SUCCESS
+	}
 	n, r := d.capturedNode(s, w, kind)
 	if r == driver.CUDA_SUCCESS {
-		captureEvents(s.capture.Load(), n)
+		captureEvents(c, n)
 	}
 	return true, r
 }
@@ -140,7 +144,10 @@ func (d *simulator) captureRecord(s *stream, e *event) (captured bool, r driver.
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	c := s.capture.Load()
-	if c == nil || c.invalidated {
+	switch {
+	case c == nil: // another thread has ended it meanwhile
+		return false, driver.CUDA_SUCCESS
+	case c.invalidated:
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
 	e.set(&record{capture: c, nodes: slices.Clone(s.front), early: maps.Clone(s.early)})
@@ -168,6 +175,8 @@ func (d *simulator) captureWait(s *stream, e *event, external bool) (captured bo
 		return true, d.waitInCapture(s, e, rec, external)
 	}
 	switch {
+	case theirs == nil: // another thread has ended ours meanwhile
+		return false, driver.CUDA_SUCCESS
 	case theirs.ended:
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_ISOLATION
 	case theirs.invalidated:
