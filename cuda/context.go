@@ -41,6 +41,7 @@ type Context struct {
 	events   eventPool
 	parked   parkedStreams
 	greens   atomic.Int64 // green contexts, which hold c too
+	lessors  lessors      // pools that other processes can import
 	broken   atomic.Bool  // a release has reported a sticky error
 }
 

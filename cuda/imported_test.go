@@ -280,6 +280,7 @@ func TestImportAfterReset(t *testing.T) {
 	require.NoError(t, err)
 	old, err := imported.Import(e, s)
 	require.NoError(t, err)
+	c.lessors.remove(mr.lessor) // as if another process had exported it
 	require.NoError(t, c.dev.Reset())
 	_, err = imported.Import(e, s)
 	require.ErrorIs(t, err, ErrLost)

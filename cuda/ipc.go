@@ -45,6 +45,7 @@ func (mr *DeviceMemoryResource) share(props *driver.CUmemPoolProps) error {
 	if mr.lessor, err = newLessor(mr.kind); err != nil {
 		return &Error{Op: op, Result: ErrorNotSupported, Detail: fmt.Sprintf("sharing needs a file in memory: %v", err)}
 	}
+	mr.ctx.lessors.add(mr.lessor)
 	return nil
 }
 
@@ -91,6 +92,7 @@ func (mr *DeviceMemoryResource) descriptor() (int, error) {
 // closeLeases closes the file when the pool is gone. Duplicates stay open.
 func (mr *DeviceMemoryResource) closeLeases() {
 	if mr.lessor != nil {
+		mr.ctx.lessors.remove(mr.lessor)
 		_ = mr.lessor.file.Close()
 	}
 }

@@ -102,6 +102,37 @@ func TestExportOfMemoryBeforeItsPool(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+func TestResetWaitsForNoImporter(t *testing.T) {
+	c := openSimulated(t, Options{})
+	s, mr, b := sharedBuffer(t, c)
+	imported := importOf(t, mr)
+	e, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	theirs, err := imported.Import(e, s)
+	require.NoError(t, err)
+	lessee := imported.lessee
+
+	err = c.dev.Reset()
+	require.ErrorContains(t, err, "other processes have imported 1 allocation(s) of its memory")
+	require.False(t, c.IsLost())
+	require.NoError(t, theirs.Fill(7, 1, s))
+	require.NoError(t, theirs.Close())
+	require.NoError(t, s.Synchronize())
+
+	faults := fault.New(c.drv.api)
+	c.drv.api = faults
+	faults.Fail("CuDevicePrimaryCtxRelease", 1, driver.CUDA_ERROR_NOT_SUPPORTED)
+	require.ErrorIs(t, c.dev.Reset(), ErrorNotSupported)
+	require.NoError(t, lessee.take(e.Slot), "the memory is still there")
+	lessee.giveBack(e.Slot)
+	require.NoError(t, c.dev.Reset())
+	require.ErrorIs(t, lessee.take(e.Slot), errFreed)
+	for _, o := range []io.Closer{b, imported, mr, s} {
+		require.NoError(t, o.Close())
+	}
+	require.Empty(t, c.lessors.all)
+}
+
 func TestImportOfFreedMemory(t *testing.T) {
 	c := openSimulated(t, Options{})
 	s, mr, b := sharedBuffer(t, c)

@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -110,6 +112,93 @@ func (l *lessor) end(base uint64) bool {
 	_ = lockWord(l.file, setLock, syscall.F_UNLCK, at)
 	delete(l.slots, base)
 	return true
+}
+
+// claim locks all exported allocations, so that nobody imports one until letGo. It
+// returns how many others have imported; unless that is 0, it locks none.
+func (l *lessor) claim() (imported int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range l.slots {
+		if lockWord(l.file, setLock, syscall.F_WRLCK, at) != nil {
+			imported++
+		}
+	}
+	if imported > 0 {
+		l.unlock()
+	}
+	return imported
+}
+
+// unlock undoes what claim has locked.
+//
+// Preconditions: mu is held.
+func (l *lessor) unlock() {
+	for _, at := range l.slots {
+		_ = lockWord(l.file, setLock, syscall.F_UNLCK, at)
+	}
+}
+
+// letGo undoes claim. Allocations that are gone are nobody's to import any more.
+func (l *lessor) letGo(gone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range l.slots {
+		if gone {
+			_ = l.write(at, 0) // as in end
+		}
+	}
+	l.unlock()
+	if gone {
+		clear(l.slots)
+	}
+}
+
+// lessors are the exporting sides of a context's pools.
+type lessors struct {
+	mu  sync.Mutex
+	all map[*lessor]struct{} // guarded by mu
+}
+
+func (s *lessors) add(l *lessor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[*lessor]struct{}{}
+	}
+	s.all[l] = struct{}{}
+}
+
+func (s *lessors) remove(l *lessor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, l)
+}
+
+// claim is [lessor.claim] of all, for a reset, which frees what processes share
+// without asking. letGo is nil if others have imported something.
+func (s *lessors) claim() (letGo func(gone bool), imported int) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.all))
+	s.mu.Unlock()
+	var claimed []*lessor
+	for _, l := range all {
+		if n := l.claim(); n > 0 {
+			imported += n
+		} else {
+			claimed = append(claimed, l)
+		}
+	}
+	letGo = func(gone bool) {
+		for _, l := range claimed {
+			l.letGo(gone)
+		}
+	}
+	if imported > 0 {
+		letGo(false)
+		return nil, imported
+	}
+	return letGo, 0
 }
 
 // lessee is the importing side.

@@ -111,7 +111,8 @@ func (c *Context) forgetCapture(s *Stream) {
 // of d entered, nor while handles from [Stream.Use] and the like are in use.
 //
 // Errors: [ErrClosed] after the driver's Close; an [*ArgumentError] if other
-// libraries hold the context too, since their threads would crash; an [*Error].
+// libraries hold the context too, since their threads would crash, or if other
+// processes have imported memory of d; an [*Error].
 // If the reset is refused nothing has changed, except that calls were refused
 // meanwhile. If the device is broken for good, the error is the sticky one and
 // says so: only a new process can use it.
@@ -156,7 +157,7 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 		return false, err
 	}
 	broken = c.isBroken()
-	kept, err := c.releaseContext()
+	kept, err := c.releaseUnlessImported()
 	if kept {
 		c.reopen()
 		return false, err
@@ -226,6 +227,19 @@ func (c *Context) synchronizeRefusing() driver.CUresult {
 	}
 	defer c.leavePush(pushed)
 	return c.drv.api.CuCtxSynchronize()
+}
+
+// releaseUnlessImported is releaseContext, unless other processes have imported
+// memory of the device: see [lessor].
+func (c *Context) releaseUnlessImported() (kept bool, why error) {
+	letGo, imported := c.lessors.claim()
+	if imported > 0 {
+		return true, badValue("", "%v cannot be reset: other processes have imported %d allocation(s) of its memory; they must let go of it "+
+			"first, or end", c.dev, imported)
+	}
+	kept, why = c.releaseContext()
+	letGo(!kept)
+	return kept, why
 }
 
 // releaseContext releases our hold of the context, which ends it. If the context

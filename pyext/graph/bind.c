@@ -38,26 +38,36 @@ static int add_use(ExecObject *self, binding *b, PyObject *use, PyObject *given)
     return cudago_change_add(&b->change, PyLong_AsSsize_t(place), given);
 }
 
-static int add_slot(ExecObject *self, binding *b, PyObject *name, PyObject *given) {
-    PyObject *uses = PyDict_GetItemWithError(self->slots, name);
-    if (!uses) return PyErr_Clear(), 0;
+/* Looking a name up may run Python, if it is of a subclass of str: the caller holds the dict, which is never changed. */
+static int add_slot(PyObject *slots, ExecObject *self, binding *b, PyObject *name, PyObject *given) {
+    PyObject *uses = PyDict_GetItemWithError(slots, name);
+    if (!uses) return PyErr_Occurred() ? -1 : 0;
     int simple = PyTuple_Check(uses) && !cudago_is_slot(given);
     for (Py_ssize_t i = 0; simple && i < PyTuple_Size(uses); i++) simple = add_use(self, b, PyTuple_GetItem(uses, i), given);
     return simple;
 }
 
-/* 1: done; 0: it is Python's affair; -1 with an exception. */
-static int bind(ExecObject *self, PyObject *const *given, PyObject *names) {
+static int bind_in(PyObject *slots, ExecObject *self, PyObject *const *given, PyObject *names) {
     binding b;
     b.uses = b.begun = 0;
     b.sides[0] = b.sides[1] = NULL;
-    int simple = self->slots && PyDict_Check(self->slots);
-    for (Py_ssize_t i = 0; simple && i < PyTuple_Size(names); i++) simple = add_slot(self, &b, PyTuple_GetItem(names, i), given[i]);
-    if (simple && b.begun) return cudago_change_make(self, &b.change);
+    int simple = PyDict_Check(slots);
+    for (Py_ssize_t i = 0; simple > 0 && i < PyTuple_Size(names); i++) simple = add_slot(slots, self, &b, PyTuple_GetItem(names, i), given[i]);
+    if (simple > 0 && b.begun) return cudago_change_make(self, &b.change);
     if (b.begun) cudago_change_end(&b.change);
-    if (!simple || !b.uses) return 0;
+    if (simple <= 0 || !b.uses) return simple < 0 ? -1 : 0;
     PyObject *sides[2] = {b.sides[0] ? b.sides[0] : Py_None, b.sides[1] ? b.sides[1] : Py_None};
     return cudago_update_sides(self, b.node, sides) ? -1 : 1;
+}
+
+/* 1: done; 0: it is Python's affair; -1 with an exception. */
+static int bind(ExecObject *self, PyObject *const *given, PyObject *names) {
+    PyObject *slots = self->slots;
+    if (!slots) return 0;
+    Py_INCREF(slots);
+    int r = bind_in(slots, self, given, names);
+    Py_DECREF(slots);
+    return r;
 }
 
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -65,6 +75,16 @@ PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n
     int done = !n && names ? bind(self, args, names) : 0;
     if (done < 0) return NULL;
     return done ? NEW_REF(Py_None) : cudago_call_python((PyObject *)self, "_bind", args, n, names);
+}
+
+/* _replace_uses(before, now) -> whether it was done: not if another thread, or what the collector has run, was faster. */
+PyObject *cudago_slots_replace(PyObject **slots, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "_replace_uses(before, now)"), NULL;
+    PyObject *before = *slots;
+    if ((before ? before : Py_None) != args[0]) Py_RETURN_FALSE;
+    *slots = args[1] == Py_None ? NULL : NEW_REF(args[1]);
+    Py_XDECREF(before);
+    Py_RETURN_TRUE;
 }
 
 /* --- several nodes -------------------------------------------------------------------------------------------------------- */

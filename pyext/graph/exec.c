@@ -272,12 +272,8 @@ static PyObject *exec_uses(ExecObject *self, void *unused) {
     (void)unused;
     return NEW_REF(self->slots ? self->slots : Py_None);
 }
-static int exec_set_uses(ExecObject *self, PyObject *uses, void *unused) {
-    (void)unused;
-    PyObject *before = self->slots;
-    self->slots = uses ? NEW_REF(uses) : NULL;
-    Py_XDECREF(before);
-    return 0;
+static PyObject *exec_replace_uses(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    return cudago_slots_replace(&self->slots, args, n);
 }
 
 static void exec_release(ExecObject *self) {
@@ -360,6 +356,7 @@ static PyMethodDef methods[] = {
     {"_edge_data", METHOD(cudago_exec_edge_data), METH_NOARGS, NULL},
     {"_count", METHOD(cudago_exec_count), METH_NOARGS, NULL},
     {"_retained", METHOD(cudago_exec_retained), METH_NOARGS, NULL},
+    {"_replace_uses", METHOD(exec_replace_uses), METH_FASTCALL, NULL},
     {"close", METHOD(exec_close), METH_NOARGS, DOC_GRAPHEXEC_CLOSE},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(exec_exit), METH_FASTCALL, NULL},
@@ -369,7 +366,7 @@ static PyGetSetDef getset[] = {
     {"is_closed", (getter)exec_is_closed, NULL, DOC_GRAPHEXEC_IS_CLOSED, NULL},
     {"launch_count", (getter)exec_launches, NULL, DOC_GRAPHEXEC_LAUNCH_COUNT, NULL},
     {"_ordinal", (getter)exec_ordinal, NULL, NULL, NULL},
-    {"_uses", (getter)exec_uses, (setter)exec_set_uses, NULL, NULL},
+    {"_uses", (getter)exec_uses, NULL, NULL, NULL},
     {"_flags", (getter)exec_flags, NULL, NULL, NULL},
     {0},
 };

@@ -142,12 +142,8 @@ static PyObject *graph_uses(GraphObject *self, void *unused) {
     (void)unused;
     return NEW_REF(self->slots ? self->slots : Py_None);
 }
-static int graph_set_uses(GraphObject *self, PyObject *uses, void *unused) {
-    (void)unused;
-    PyObject *before = self->slots;
-    self->slots = uses ? NEW_REF(uses) : NULL;
-    Py_XDECREF(before);
-    return 0;
+static PyObject *graph_replace_uses(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    return cudago_slots_replace(&self->slots, args, n);
 }
 
 /* dropped: nobody has asked for it, the last reference is gone */
@@ -291,6 +287,7 @@ static PyMethodDef methods[] = {
     {"_capture_into", METHOD(cudago_graph_capture), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},
+    {"_replace_uses", METHOD(graph_replace_uses), METH_FASTCALL, NULL},
     {"close", METHOD(graph_close), METH_NOARGS, DOC_GRAPH_CLOSE},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(graph_exit), METH_FASTCALL, NULL},
@@ -299,7 +296,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef getset[] = {
     {"_is_closed", (getter)graph_is_closed, NULL, NULL, NULL},
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
-    {"_uses", (getter)graph_uses, (setter)graph_set_uses, NULL, NULL},
+    {"_uses", (getter)graph_uses, NULL, NULL, NULL},
     {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},
     {"_outermost", (getter)graph_outermost, NULL, NULL, NULL},
     {"_captured_stream", (getter)graph_captured_stream, NULL, NULL, NULL},

@@ -496,6 +496,7 @@ PyObject *cudago_exec_item(ExecObject *self, PyObject *name); /* executable[name
 extern PyType_Spec cudago_exec_node_spec;
 
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
+PyObject *cudago_slots_replace(PyObject **slots, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* update.c: the gate of updates. Inside, nothing may be raised: that runs Python now and then, a finalizer or a collection,

@@ -19,6 +19,7 @@ PyObject *cudago_descriptor_over(const DescriptorObject *d, cudago_cell *cell) {
     new->address = d->address;
     new->nbytes = d->nbytes;
     new->device = d->device;
+    new->home = d->home;
     new->readonly = d->readonly;
     new->size = d->size;
     memcpy(new->bytes, d->bytes, sizeof new->bytes);
@@ -94,6 +95,7 @@ static QUIET int hold(DescriptorObject *d, PyObject *tensor) {
     d->cell = cell;
     d->readonly = (t->flags & TENSOR_READONLY) != 0;
     d->device = cudago_cell_is_host(cell) || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : t->device;
+    d->home = t->device < 0 ? 0 : t->device;
     d->nbytes = (uint64_t)t->size * (uint64_t)cudago_itemsize(t->dtype);
     return 0;
 }
@@ -132,11 +134,10 @@ static int lasts(const DescriptorObject *d) {
 
 int cudago_make_texture(DescriptorObject *d, cudago_texels *texels) {
     cudago_status st = {0};
-    int32_t device = d->device < 0 ? 0 : d->device;
     uint64_t handle = 0;
     d->size = sizeof handle;
     Py_BEGIN_ALLOW_THREADS
-    d->texture = cudagoTexture(device, d->address, texels, &handle, &st);
+    d->texture = cudagoTexture(d->home, d->address, texels, &handle, &st);
     Py_END_ALLOW_THREADS
     memcpy(d->bytes, &handle, sizeof handle);
     return st.kind ? cudago_raise(&st) : 0;

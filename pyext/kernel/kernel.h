@@ -166,6 +166,7 @@ typedef struct {
     cudago_cell *cell;
     uint64_t address, nbytes; /* the memory that it describes */
     int32_t device;           /* -1: any */
+    int32_t home;             /* whose kernels can use a texture or a surface: the driver's object is of one context */
     int32_t readonly;
     uint32_t size;            /* of the argument: 128, or 8 of a texture's handle */
     uint64_t texture;         /* Go's number of it, a texture or a surface, or 0 */

@@ -81,8 +81,18 @@ static int note_theirs(packing *pk, OperandObject *o) {
     return 0;
 }
 
+/* The driver's object would be none on another device, whatever memory that reaches. */
+static int check_home(const packing *pk, const DescriptorObject *d) {
+    if (!d->texture || d->home == pk->k->device) return 0;
+    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is a %s for kernels on device %d, the kernel is on device %d: make one of memory of "
+                                   "that device",
+                 pk->index, pk->kernel->name, d->is_surface ? "surface" : "texture", d->home, pk->k->device);
+    return -1;
+}
+
 int cudago_pack_keep(packing *pk, OperandObject *o) {
     if (check_device(pk, o->cell, o->device)) return -1;
+    if (cudago_is(o->object, CLS_DESCRIPTOR) && check_home(pk, (DescriptorObject *)o->object)) return -1;
     if (o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
                      "parameter %d of kernel %U is ordinary host memory (%R), which kernels on device %d cannot read: copy it "

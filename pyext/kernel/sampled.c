@@ -15,7 +15,7 @@ static QUIET int hold(DescriptorObject *d, PyObject *array) {
     d->cell = a->cell;
     d->address = a->handle;
     d->nbytes = a->nbytes;
-    d->device = a->device;
+    d->device = d->home = a->device;
     return 0;
 }
 
@@ -58,7 +58,7 @@ static int make_surface(DescriptorObject *d) {
     d->size = sizeof handle;
     d->is_surface = 1;
     Py_BEGIN_ALLOW_THREADS
-    d->texture = cudagoSurface(d->device, d->address, &handle, &st);
+    d->texture = cudagoSurface(d->home, d->address, &handle, &st);
     Py_END_ALLOW_THREADS
     memcpy(d->bytes, &handle, sizeof handle);
     return st.kind ? cudago_raise(&st) : 0;

@@ -9,7 +9,7 @@
 /* Memory of a pool that processes share. What is exported stays in the pool's own cell, with a flag; what is imported is
  * owned by Go, which frees it when all that uses it here has ended, and only then lets the other process free it. */
 
-/* _pool_export(resource) -> (pool, leases, id): two new file descriptors, and the number of the pool. Descriptors are -1 if
+/* _pool_export(resource) -> (files, id): two new file descriptors, and the number of the pool. Descriptors are -1 if
  * the pool is of another process. */
 PyObject *cudago_pool_export(PyObject *module, PyObject *resource) {
     (void)module;
@@ -26,7 +26,8 @@ PyObject *cudago_pool_export(PyObject *module, PyObject *resource) {
     if (!st.kind && !imported) cudagoPoolExport(id, &pool, &leases, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
-    return Py_BuildValue("iiy#", pool, leases, (char *)number, (Py_ssize_t)sizeof number);
+    PyObject *files = cudago_files_own(pool, leases);
+    return files ? Py_BuildValue("Ny#", files, (char *)number, (Py_ssize_t)sizeof number) : NULL;
 }
 
 /* The cell of a buffer that can be exported; NULL with an exception. */

@@ -414,6 +414,11 @@ PyObject *cudago_resource_virtual(PyObject *module, PyObject *args);
 PyObject *cudago_resource_python(PyObject *module, PyObject *cls);
 PyObject *cudago_resource_imported(PyObject *module, PyObject *args);
 PyObject *cudago_prefetch_batch(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_files_own(int first, int second); /* takes both over, also if it fails; see file.c */
+PyObject *cudago_files_take(PyObject *module, PyObject *args);
+PyObject *cudago_files_in_memory(PyObject *module, PyObject *args);
+PyObject *cudago_files_numbers(PyObject *module, PyObject *capsule);
+PyObject *cudago_files_close(PyObject *module, PyObject *capsule);
 PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
 PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);
 PyObject *cudago_buffer_import(PyObject *module, PyObject *args);

@@ -133,6 +133,48 @@ def test_a_process_that_dies_lets_go(two):
     ) == ["True 0"]
 
 
+def test_no_reset_frees_what_another_process_uses(two):
+    assert two(
+        """
+        def child(pipe, buffer):
+            stream = buffer.device.create_stream()
+            with cu.Graph() as graph:
+                graph.memset(buffer, 7)
+                step = graph.instantiate()
+            buffer.close()
+            pipe.send("imported")
+            pipe.recv()
+            step.launch(stream)
+            stream.sync()
+            step.close()
+            settle()
+            pipe.send("ended")
+            pipe.recv()
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, buffer)
+            pipe.recv()
+            try:
+                device.reset()
+            except ValueError as e:
+                print(e)
+            pipe.send("go on")
+            pipe.recv()
+            print(buffer.view("u1").numpy(stream=stream)[0], buffer.is_closed)
+            device.reset()
+            print(buffer.is_closed)
+            pipe.send("end")
+            process.join()
+        """
+    ) == [
+        "device 0 cannot be reset: other processes have imported 1 allocation(s) of its memory; "
+        "they must let go of it first, or end",
+        "7 False",
+        "True",
+    ]
+
+
 def test_a_graph_keeps_imported_memory(two):
     assert two(
         """

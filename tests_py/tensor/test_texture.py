@@ -108,6 +108,54 @@ def test_channels_and_promoted_integers(code, stream):
     assert np.allclose(got, [[0, 0.2, 0.4, 1]])
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_of_another_device(script, driver):
+    run = script(
+        f"""
+        import cudago as cu
+
+        here, there = cu.Device.all()[:2]
+        s, other = here.create_stream(), there.create_stream()
+        fetch = cu.Program({SOURCE!r}).compile()["fetch"]
+        config = cu.LaunchConfig(1, 1)
+
+        def refused(use):
+            try:
+                use()
+            except ValueError as e:
+                return str(e)
+
+        def memory(stream):
+            return cu.zeros(4, "i4", stream=stream).buffer, cu.zeros(16, "f4", stream=stream).buffer
+
+        reachable = cu.VirtualMemoryResource(there, peers=[here]).allocate(256, stream=other)
+        managed = cu.ManagedMemoryResource(there).allocate(256)
+        pinned = cu.PinnedMemoryResource().allocate(256)
+        reachable.fill(0, stream=other)
+        managed.fill(0, stream=other)
+        memoryview(pinned)[:] = bytes(256)
+        for kept, own, foreign in (
+            (reachable, other, s), (managed, other, s), (pinned, s, other)
+        ):
+            texture = cu.Texture(kept.view("f4"))
+            fetch[config, own](texture, *memory(own))
+            own.sync()
+            print(refused(lambda: fetch[config, foreign](texture, *memory(foreign))))
+            graph = cu.Graph(foreign.device)
+            assert refused(lambda: graph.launch(config, fetch, texture, *memory(foreign)))
+            foreign.sync()
+        """,
+        CUDAGO_SIM="devices=2",
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    texts = [
+        f"parameter 0 of kernel fetch is a texture for kernels on device {of}, the kernel is on "
+        f"device {at}: make one of memory of that device"
+        for of, at in ((1, 0), (1, 0), (0, 1))
+    ]
+    assert run.stdout.splitlines() == texts
+
+
 def test_a_launch_keeps_it(code, stream, image):
     t = cu.Texture(image)
     gone = weakref.ref(t)

@@ -17,7 +17,7 @@ from .embedding import launch_into
 from .exec_node import ExecNode
 from .profile import GraphProfile, profile_of
 from .retained import Retained, retained_of
-from .slot import bind, moved, set_uses, uses_of
+from .slot import bind, moved, numbers, set_uses, unchanged, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,11 +126,10 @@ class GraphExec(_core.GraphExec):
         2
         """
         try:
-            self._update(graph)
+            _update(self, graph)
         except GraphUpdateError as e:
             _note_origin(e, graph)
             raise
-        _take_slots(self, graph)
 
     def update_or_instantiate(self, graph: Graph) -> GraphExec:
         """Change every node to what a graph says, or make a new executable where that cannot be.
@@ -164,12 +163,11 @@ class GraphExec(_core.GraphExec):
         ``cuGraphExecUpdate``, ``cuGraphInstantiateWithParams``
         """
         try:
-            self._update(graph)
+            _update(self, graph)
         except GraphUpdateError:
             made: GraphExec = graph._instantiate(self._flags)
             set_uses(made, uses_of(graph))
             return made
-        _take_slots(self, graph)
         return self
 
     @property
@@ -290,13 +288,13 @@ def _note_origin(error: GraphUpdateError, graph: Graph) -> None:
             error.add_note(f"node {error.node!r} was made at {made_at}")
 
 
-def _take_slots(step: GraphExec, graph: Graph) -> None:
-    """After an update as a whole: nodes are paired in order, bodies' come after all others."""
-    if not (uses_of(step) or uses_of(graph)):
+def _update(step: GraphExec, graph: Graph) -> None:
+    """Update as a whole. Nodes are paired in order, bodies' come after all others."""
+    if not isinstance(graph, _core.Graph) or not (uses_of(step) or uses_of(graph)):
+        step._update(graph)
         return
-    ours = [row[0] for row in step._nodes()]
-    theirs = [row[0] for row in graph._nodes()]
-    set_uses(step, moved(uses_of(graph), dict(zip(theirs, ours, strict=False))))
+    _, theirs, uses = unchanged(graph, lambda: step._update(graph))
+    set_uses(step, moved(uses, dict(zip(theirs, numbers(step), strict=False))))
 
 
 _core._set_class("GraphExec", GraphExec)

@@ -23,7 +23,7 @@ from .iteration import Iteration
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
-from .slot import moved, set_uses, uses_of
+from .slot import change_uses, moved, numbers, set_uses, unchanged, uses_of, without
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -197,9 +197,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         if node.graph is self and node.is_removed and not self.is_closed:
             return
         self._remove(number)
-        if uses := uses_of(self):
-            ids = (u.node for them in uses.values() for u in them)
-            set_uses(self, moved(uses, {i: i for i in ids if i != number}))
+        if uses_of(self):
+            change_uses(self, lambda uses: without(uses, number))
 
     def add_edge(
         self,
@@ -342,10 +341,11 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         >>> graph.clone()["hook"] == node
         False
         """
-        made: Graph = self._clone()
-        if uses := uses_of(self):
-            pairs = zip(self._nodes(), made._nodes(), strict=True)
-            set_uses(made, moved(uses, {ours[0]: theirs[0] for ours, theirs in pairs}))
+        if not uses_of(self):
+            made: Graph = self._clone()
+            return made
+        made, ours, uses = unchanged(self, self._clone)
+        set_uses(made, moved(uses, dict(zip(ours, numbers(made), strict=True))))
         return made
 
     def instantiate(

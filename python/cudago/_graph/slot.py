@@ -4,19 +4,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from .. import _core
 from ..errors import ClosedError
 from .own_kernel import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from .exec import GraphExec
     from .graph import Graph
 
 __all__ = ["Slot", "slot"]
+
+T = TypeVar("T")
 
 
 class Slot:
@@ -101,9 +103,17 @@ def uses_of(holder: Graph | GraphExec) -> Uses:
     return holder._uses or {}
 
 
+def change_uses(holder: Graph | GraphExec, how: Callable[[Uses], Uses]) -> None:
+    """Replace what `uses_of` returns; nothing is lost of what another thread does meanwhile."""
+    while True:
+        before = holder._uses
+        if holder._replace_uses(before, how(before or {}) or None):
+            return
+
+
 def set_uses(holder: Graph | GraphExec, uses: Uses) -> None:
     """Say where slots are used."""
-    holder._uses = uses or None
+    change_uses(holder, lambda _: uses)
 
 
 def check(graph: Graph) -> None:
@@ -114,11 +124,15 @@ def check(graph: Graph) -> None:
 
 def note(graph: Graph, node: int, kind: str, given: Iterable[tuple[str | int, Any]]) -> None:
     """Note the slots among the operands of a new node."""
-    uses = dict(uses_of(graph))
-    for place, operand in given:
-        if type(operand) is Slot:
-            uses[operand.name] = (*uses.get(operand.name, ()), Use(node, kind, place))
-    set_uses(graph, uses)
+    places = [(place, it.name) for place, it in given if type(it) is Slot]
+
+    def more(before: Uses) -> Uses:
+        uses = dict(before)
+        for place, name in places:
+            uses[name] = (*uses.get(name, ()), Use(node, kind, place))
+        return uses
+
+    change_uses(graph, more)
 
 
 def note_update(
@@ -130,16 +144,19 @@ def note_update(
 ) -> None:
     """Note the slots among what an update gave a node; `is_new` if nothing else of it remains."""
     places = {place: operand.name for place, operand in given if type(operand) is Slot}
-    before = uses_of(holder)
-    if not places and not (is_new and before):
+    if not places and not (is_new and uses_of(holder)):
         return
-    uses = {
-        name: tuple(u for u in them if u.node != node or not (is_new or u.place in places))
-        for name, them in before.items()
-    }
-    for place, name in places.items():
-        uses[name] = (*uses.get(name, ()), Use(node, kind, place))
-    set_uses(holder, {name: them for name, them in uses.items() if them})
+
+    def others(before: Uses) -> Uses:
+        uses = {
+            name: tuple(u for u in them if u.node != node or not (is_new or u.place in places))
+            for name, them in before.items()
+        }
+        for place, name in places.items():
+            uses[name] = (*uses.get(name, ()), Use(node, kind, place))
+        return {name: them for name, them in uses.items() if them}
+
+    change_uses(holder, others)
 
 
 def check_update(holder: Graph | GraphExec, given: Iterable[Any]) -> None:
@@ -160,6 +177,29 @@ def moved(uses: Uses, numbers: Mapping[int, int]) -> Uses:
         for name, them in uses.items()
     }
     return {name: them for name, them in kept.items() if them}
+
+
+def without(uses: Uses, node: int) -> Uses:
+    """Return the uses in all nodes but one."""
+    kept = {name: tuple(u for u in them if u.node != node) for name, them in uses.items()}
+    return {name: them for name, them in kept.items() if them}
+
+
+def numbers(holder: Graph | GraphExec) -> list[int]:
+    """Return the numbers of the nodes, in the order of their creation."""
+    return [row[0] for row in holder._nodes()]
+
+
+def unchanged(graph: Graph, make: Callable[[], T]) -> tuple[T, list[int], Uses]:
+    """Make something of a graph, and return it, and the graph's nodes and slots at that moment.
+
+    Another thread may change the graph meanwhile: then it is made again.
+    """
+    while True:
+        before, uses = numbers(graph), graph._uses
+        made = make()
+        if graph._uses is uses and numbers(graph) == before:
+            return made, before, uses or {}
 
 
 def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:

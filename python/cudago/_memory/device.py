@@ -384,8 +384,9 @@ class Device(_core.Device):
         ValueError
             If a stream is capturing; if pinned or managed memory of the device is open, which the
             host may be using; if another library holds a tensor over the device's memory, or uses
-            the device itself, since PyTorch, CuPy and JAX share the context; or if another thread
-            is resetting the device. The reset has not begun then.
+            the device itself, since PyTorch, CuPy and JAX share the context; if another process has
+            imported memory of a pool; or if another thread is resetting the device. The reset has
+            not begun then.
         CUDAError
             In a host callback, before the reset has begun. Or if the device is still broken
             afterwards, which the message says: with NVIDIA's driver, some faults last until the

@@ -9,10 +9,10 @@ semaphore it is, and its value; the simulated driver (``semaphore_unsafe.go``) r
 from __future__ import annotations
 
 import mmap
-import os
 import time
 from typing import TYPE_CHECKING, Literal
 
+from .. import _core
 from .._native import number_text, real, whole
 from ..errors import ClosedError
 
@@ -36,13 +36,12 @@ def _value(value: int, kind: str) -> int:
 class _Exported:
     """A file in memory, and the exporter's view of it."""
 
-    __slots__ = ("__weakref__", "_fd", "_map", "_pid")
+    __slots__ = ("__weakref__", "_files", "_map")
     _what = "memory"
 
     def __init__(self, size: int) -> None:
-        self._pid, self._fd = os.getpid(), os.memfd_create(f"cudago {self._what}")
-        os.ftruncate(self._fd, size)
-        self._map = mmap.mmap(self._fd, size)
+        self._files = _core._files_in_memory(f"cudago {self._what}", size)
+        self._map = mmap.mmap(self.fileno(), size)
 
     def fileno(self) -> int:
         """Return the file descriptor, which stays open as long as this object is.
@@ -52,30 +51,25 @@ class _Exported:
         int
             To be imported, also by another process that it is sent to.
         """
-        if self._fd < 0:
+        fd = _core._files(self._files)[0]
+        if fd < 0:
             raise ClosedError(f"exported {self._what} is closed")
-        return self._fd
+        return fd
 
     @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
-        return self._fd < 0
+        return _core._files(self._files)[0] < 0
 
     def close(self) -> None:
         """Close the file descriptor. Closing twice is fine; what was imported stays."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0 and self._pid == os.getpid():
-            os.close(fd)
+        _core._files_close(self._files)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *args: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
-            self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError(

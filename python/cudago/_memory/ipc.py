@@ -7,7 +7,6 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
@@ -24,6 +23,8 @@ from .resource import DeviceMemoryResource, _Pooled
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from typing_extensions import CapsuleType
 
     from .._tensor.tensor import Tensor
     from ..typing import StreamLike
@@ -68,7 +69,9 @@ class IPCAllocationHandle:
     send both: ``socket.send_fds(s, [b"pool"], [handle.fileno(), handle.leases])``.
     """
 
-    __slots__ = ("__weakref__", "_id", "_leases", "_pid", "_pool")
+    __slots__ = ("__weakref__", "_files", "_id")
+    _files: CapsuleType
+    _id: bytes
 
     def __init__(self, pool: int, leases: int = -1, id: bytes = _UNKNOWN) -> None:
         for name, value in (("pool", pool), ("leases", leases)):
@@ -79,8 +82,15 @@ class IPCAllocationHandle:
                 raise ValueError(f"{name} must be an open file descriptor, got {number_text(fd)}")
         if not isinstance(id, bytes) or len(id) != len(_UNKNOWN):
             raise ValueError(f"id must be {len(_UNKNOWN)} bytes")
-        self._pool, self._leases, self._id = pool, leases, id
-        self._pid = os.getpid()  # a forked child may have closed them, and opened others
+        self._id = id
+        self._files = _core._files_own(pool, leases)
+
+    @classmethod
+    def _of(cls, files: CapsuleType, id: bytes) -> Self:
+        """Return a handle of files that are owned already, so that Ctrl-C leaves none open."""
+        self = cls.__new__(cls)
+        self._id, self._files = id, files
+        return self
 
     def fileno(self) -> int:
         """Return the driver's file descriptor of the pool.
@@ -90,31 +100,27 @@ class IPCAllocationHandle:
         int
             Open as long as the handle is.
         """
-        self._need_open()
-        return self._pool
+        return self._open()[0]
 
     @property
     def leases(self) -> int:
         """The file descriptor of the leases; -1 if there is none."""
-        self._need_open()
-        return self._leases
+        return self._open()[1]
 
     @property
     def is_closed(self) -> bool:
         """Whether `close` was called."""
-        return self._pool < 0
+        return _core._files(self._files)[0] < 0
 
-    def _need_open(self) -> None:
-        if self._pool < 0:
+    def _open(self) -> tuple[int, int]:
+        files = _core._files(self._files)
+        if files[0] < 0:
             raise ClosedError("allocation handle is closed")
+        return files
 
     def close(self) -> None:
         """Close the file descriptors. Closing twice is fine; imported pools stay."""
-        mine, self._pool, self._leases = (self._pool, self._leases), -1, -1
-        for fd in mine:
-            if fd >= 0 and self._pid == os.getpid():
-                with suppress(OSError):  # somebody else has closed it
-                    os.close(fd)
+        _core._files_close(self._files)
 
     def __enter__(self) -> Self:
         return self
@@ -122,18 +128,14 @@ class IPCAllocationHandle:
     def __exit__(self, *args: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_pool", -1) >= 0:
-            self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
             "cannot pickle 'IPCAllocationHandle' object: multiprocessing sends file descriptors"
         )
 
     def __repr__(self) -> str:
-        state = "closed" if self.is_closed else f"{self._pool}, {self._leases}"
-        return f"<cudago.IPCAllocationHandle: {state}>"
+        pool, leases = _core._files(self._files)
+        return f"<cudago.IPCAllocationHandle: {'closed' if pool < 0 else f'{pool}, {leases}'}>"
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class IPCBufferDescriptor:
 
 def share(resource: _Pooled) -> IPCAllocationHandle:
     """Return a new handle of a pool, which is then found by its number."""
-    handle = IPCAllocationHandle(*_core._pool_export(resource))
+    handle = IPCAllocationHandle._of(*_core._pool_export(resource))
     remember(resource, handle._id)
     return handle
 
@@ -178,7 +180,7 @@ def import_pool(cls: type[_P], device: Device, handle: IPCAllocationHandle, *, p
     made: _P = _core._resource_imported(cls, device, pinned, handle.fileno(), handle.leases)
     made._has_no_pool()
     made._is_imported = True
-    if handle.leases >= 0 and (own := _core._pool_export(made)[2]):
+    if handle.leases >= 0 and (own := _core._pool_export(made)[1]):
         remember(made, own)
     return made
 

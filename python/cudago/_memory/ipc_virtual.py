@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from multiprocessing.reduction import DupFd
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,14 +22,10 @@ class _Piece:
     memory, and the receiver closes it when all of the message is read.
     """
 
-    __slots__ = ("__weakref__", "_memory", "fd")
+    __slots__ = ("__weakref__", "_owner", "fd")
 
     def __init__(self, fd: int, memory: Buffer | None = None) -> None:
-        self.fd, self._memory = fd, memory
-
-    def __del__(self) -> None:
-        if self._memory is None:
-            os.close(self.fd)
+        self.fd, self._owner = fd, _core._files_own(fd, -1) if memory is None else memory
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_piece, (DupFd(self.fd),)

@@ -42,7 +42,7 @@ class Surface(_core.Descriptor):
     -----
     A kernel gives the column in bytes, the other coordinates in elements. The faces of cubemaps are
     layers, 6 of each: ``surfCubemapread`` takes their number. Writes become visible to
-    textures with the next launch.
+    textures with the next launch. Only kernels on the array's device can use it.
 
     References
     ----------

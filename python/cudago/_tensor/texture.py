@@ -86,6 +86,9 @@ class Texture(_core.Descriptor):
     A tensor's memory begins at a multiple of the device's ``texture_alignment``, rows are a
     multiple of ``texture_pitch_alignment`` bytes apart. Writes become visible with the next launch.
 
+    The driver's object is one device's: only kernels on the device of the memory can use it, of
+    pinned memory those on device 0, whatever other devices have access.
+
     References
     ----------
     ``cuTexObjectCreate``, ``cuTexObjectDestroy``

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""File descriptors that objects own: wherever Ctrl-C comes, none stays open."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+import cudago as cu
+from cudago._memory.ipc import IPCAllocationHandle
+from cudago._memory.ipc_virtual import _Piece
+from cudago.testing import settle
+
+
+def open_files() -> int:
+    gc.collect()
+    settle()
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+MAKERS = {
+    "handle": lambda pool: IPCAllocationHandle._of(*cu._core._pool_export(pool)),
+    "closed handle": lambda pool: IPCAllocationHandle._of(*cu._core._pool_export(pool)).close(),
+    "memory": lambda _: cu.sim.create_memory(4096),
+    "closed memory": lambda _: cu.sim.create_memory(4096).close(),
+    "semaphore": lambda _: cu.sim.create_semaphore(),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_an_exception_leaves_no_file_open(device, at_each_bytecode, name):
+    make = MAKERS[name]
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
+        make(pool)
+        before = open_files()
+        for _ in at_each_bytecode(lambda: make(pool)):
+            pass
+        assert open_files() == before
+
+
+def test_a_received_piece_closes_its_file(device):
+    before = open_files()
+    for _ in range(3):
+        piece = _Piece(os.memfd_create("test"))
+        assert open_files() == before + 1
+        del piece
+    assert open_files() == before
+
+
+def test_a_handle_owns_what_it_was_given(device):
+    files = [os.memfd_create("test") for _ in range(2)]
+    handle = IPCAllocationHandle(*files, id=bytes(range(16)))
+    assert (handle.fileno(), handle.leases) == tuple(files)
+    assert repr(handle) == f"<cudago.IPCAllocationHandle: {files[0]}, {files[1]}>"
+    child = os.fork()
+    if not child:
+        handle.close()  # does nothing here
+        os._exit(0 if Path(f"/proc/self/fd/{files[0]}").exists() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    handle.close()
+    handle.close()
+    assert handle.is_closed
+    for fd in files:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+    with pytest.raises(cu.ClosedError):
+        _ = handle.leases
