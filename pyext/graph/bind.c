@@ -38,8 +38,8 @@ static int add_use(ExecObject *self, binding *b, PyObject *use, PyObject *given)
     return cudago_change_add(&b->change, PyLong_AsSsize_t(place), given);
 }
 
-static int add_slot(ExecObject *self, binding *b, PyObject *name, PyObject *given) {
-    PyObject *uses = PyDict_GetItemWithError(self->slots, name);
+static int add_slot(ExecObject *self, binding *b, PyObject *slots, PyObject *name, PyObject *given) {
+    PyObject *uses = PyDict_GetItemWithError(slots, name);
     if (!uses) return PyErr_Clear(), 0;
     int simple = PyTuple_Check(uses) && !cudago_is_slot(given);
     for (Py_ssize_t i = 0; simple && i < PyTuple_Size(uses); i++) simple = add_use(self, b, PyTuple_GetItem(uses, i), given);
@@ -51,8 +51,10 @@ static int bind(ExecObject *self, PyObject *const *given, PyObject *names) {
     binding b;
     b.uses = b.begun = 0;
     b.sides[0] = b.sides[1] = NULL;
-    int simple = self->slots && PyDict_Check(self->slots);
-    for (Py_ssize_t i = 0; simple && i < PyTuple_Size(names); i++) simple = add_slot(self, &b, PyTuple_GetItem(names, i), given[i]);
+    PyObject *slots = NEW_REF(self->slots); /* comparing a name of a class of its own runs Python, which may replace it */
+    int simple = slots && PyDict_Check(slots);
+    for (Py_ssize_t i = 0; simple && i < PyTuple_Size(names); i++) simple = add_slot(self, &b, slots, PyTuple_GetItem(names, i), given[i]);
+    Py_XDECREF(slots);
     if (simple && b.begun) return cudago_change_make(self, &b.change);
     if (b.begun) cudago_change_end(&b.change);
     if (!simple || !b.uses) return 0;
