@@ -54,7 +54,8 @@ QUIET void cudago_nodes_show(cudago_nodes *s, cudago_held *h) {
     while (s->n_shown < s->n_uses) enter(h, s->uses[s->n_shown++]);
 }
 int cudago_nodes_traverse(cudago_nodes *s, visitproc visit, void *arg) {
-    for (size_t i = s ? s->n_shown : 0; s && !cudago_unusable && i < s->n_uses; i++) Py_VISIT(s->uses[i]); /* at exit Go has freed it */
+    if (!s || cudago_unusable) return 0; /* at exit Go has freed it */
+    for (size_t i = s->n_shown; i < s->n_uses; i++) Py_VISIT(s->uses[i]);
     return 0;
 }
 QUIET void cudago_nodes_taken(cudago_nodes *s, cudago_held *h) {
