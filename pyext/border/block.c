@@ -77,6 +77,7 @@ typedef struct {
     PyObject *todo, *undo; /* rows, or NULL; an undo that was not given is todo with what that returned as its last argument */
     PyObject *result; /* of __enter__; NULL: the object itself */
     int is_given, is_on;
+    int is_entering;
     int is_switched; /* changed by its construction, and no with block has begun */
 } BlockObject;
 
@@ -125,11 +126,15 @@ static void change_back(BlockObject *self) {
 
 static PyObject *block_enter(BlockObject *self, PyObject *unused) {
     (void)unused;
-    if (self->is_on || !(self->todo || self->undo))
+    int in_use = self->is_on || self->is_entering;
+    if (in_use || !(self->todo || self->undo))
         return PyErr_Format(PyExc_RuntimeError, "%R %s: make another one for another with block", self,
-                            self->is_on ? "is in use" : "has been switched back"),
+                            in_use ? "is in use" : "has been switched back"),
                NULL;
-    if (self->todo && change(self, self->todo)) return NULL;
+    self->is_entering = 1; /* first: what the change runs, and other threads, must not enter it too */
+    int failed = self->todo && change(self, self->todo);
+    self->is_entering = 0;
+    if (failed) return NULL;
     self->is_on = 1, self->is_switched = 0;
     PyObject *r = PyObject_CallMethod((PyObject *)self, "_entered", NULL);
     if (!r) return change_back(self), NULL;

@@ -52,7 +52,7 @@ enum cudago_kind {
 
 int cudago_raise(cudago_status *st);                         /* raises, frees what st holds; returns -1 */
 int cudago_raise_closed(const char *what);                   /* ClosedError "WHAT is closed"; returns -1 */
-int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
+int cudago_raise_closed_as(const char *format, ...);         /* ClosedError, with a text as of PyUnicode_FromFormat; returns -1 */
 int cudago_is_closed_error(void);                            /* the exception that is set is one */
 int cudago_raise_closed_named(const char *what); /* of the exception that is set: a ClosedError says of which argument it is. -1 */
 int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */

@@ -9,9 +9,7 @@
 uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
 
 int cudago_raise_lost(const char *what, int32_t device) {
-    char text[128];
-    snprintf(text, sizeof text, "%s is closed: device %d %s reset", what, device, cudago_resetting(device) ? "is being" : "was");
-    return cudago_raise_closed_as(text);
+    return cudago_raise_closed_as("%s is closed: device %d %s reset", what, device, cudago_resetting(device) ? "is being" : "was");
 }
 
 int cudago_making(int32_t device, uint32_t *generation) {

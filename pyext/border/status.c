@@ -5,6 +5,7 @@
 #include "border.h"
 
 #include "_cgo_export.h"
+#include <stdarg.h>
 
 /* ClosedError is kept here because it is raised while the interpreter ends, when nothing can be imported and the
  * globals of errors.py are gone. */
@@ -22,20 +23,26 @@ int cudago_is_closed_error(void) { return closed_error && PyErr_ExceptionMatches
 
 /* The only way for an error to reach Python: errors.py:_make builds the exception from kind, code, message and
  * detail. */
-static PyObject *make(int32_t kind, int32_t code, const char *message, const char *detail) {
-    if (kind == CUDAGO_CLOSED && closed_error) return PyObject_CallFunction(closed_error, "s", message);
+static PyObject *make(int32_t kind, int32_t code, PyObject *text, const char *detail) {
+    if (kind == CUDAGO_CLOSED && closed_error) return PyObject_CallFunctionObjArgs(closed_error, text, NULL);
     PyObject *errors = PyImport_ImportModule("cudago.errors");
     if (!errors) return NULL;
-    PyObject *e = PyObject_CallMethod(errors, "_make", "iizz", (int)kind, (int)code, message, detail);
+    PyObject *e = PyObject_CallMethod(errors, "_make", "iiOz", (int)kind, (int)code, text, detail);
     Py_DECREF(errors);
     return e;
 }
 
+/* A name in it may have been cut in the middle of a character. */
+static PyObject *text_of(const char *message) {
+    return message ? PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace") : NEW_REF(Py_None);
+}
+
 /* Every thread gets its error, even while the interpreter is ending: a thread that blocked forever instead could be
  * one that Python waits for, or hold what a __del__ needs. The mark is for _exit.py, which keeps daemon threads from
- * printing it. */
-static int raise(int32_t kind, int32_t code, const char *message, const char *detail) {
-    PyObject *e = make(kind, code, message, detail);
+ * printing it. The text is taken over; NULL: there is an exception already. */
+static int raise(int32_t kind, int32_t code, PyObject *text, const char *detail) {
+    PyObject *e = text ? make(kind, code, text, detail) : NULL;
+    Py_XDECREF(text);
     if (!e) return -1;
     if (cudago_unusable && PyObject_SetAttrString(e, "_at_exit", Py_True)) {
         Py_DECREF(e);
@@ -47,34 +54,33 @@ static int raise(int32_t kind, int32_t code, const char *message, const char *de
 }
 
 int cudago_raise(cudago_status *st) {
-    int r = raise(st->kind, st->code, st->message, st->detail);
+    int r = raise(st->kind, st->code, text_of(st->message), st->detail);
     free(st->message);
     free(st->detail);
     st->message = st->detail = NULL;
     return r;
 }
 
-int cudago_raise_closed_as(const char *text) { return raise(CUDAGO_CLOSED, 0, text, NULL); }
-int cudago_raise_closed(const char *what) {
-    char text[128];
-    snprintf(text, sizeof text, "%s is closed", what);
-    return cudago_raise_closed_as(text);
+int cudago_raise_closed_as(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    PyObject *text = PyUnicode_FromFormatV(format, values);
+    va_end(values);
+    return raise(CUDAGO_CLOSED, 0, text, NULL);
 }
+int cudago_raise_closed(const char *what) { return cudago_raise_closed_as("%s is closed", what); }
 
 int cudago_raise_closed_named(const char *what) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyObject *text = closed_error && type == closed_error && value ? PyObject_Str(value) : NULL;
-    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    if (!utf8) {
+    if (!text) {
         PyErr_Restore(type, value, trace); /* the first error is the one to report */
     } else {
-        char named[512];
-        snprintf(named, sizeof named, "%s: %s", what, utf8);
         Py_XDECREF(type);
         Py_XDECREF(value);
         Py_XDECREF(trace);
-        cudago_raise_closed_as(named);
+        cudago_raise_closed_as("%s: %U", what, text);
     }
     Py_XDECREF(text);
     return -1;
@@ -88,7 +94,7 @@ int cudago_raise_result(const char *operation, int32_t code) {
 }
 
 int cudago_raise_unusable(void) {
-    if (!cudago_forked) return raise(CUDAGO_CLOSED, 0, "cudago is closed: the interpreter is ending", NULL);
+    if (!cudago_forked) return cudago_raise_closed_as("cudago is closed: the interpreter is ending");
     PyErr_SetString(PyExc_RuntimeError,
                     "cudago cannot be used in a forked child: neither Go's runtime nor a CUDA context survives fork; "
                     "use multiprocessing's 'spawn' start method");

@@ -56,9 +56,7 @@ static QUIET int whole_memory(PyObject *buffer) {
 }
 
 /* Which of the allocations that have its address. */
-static QUIET uint64_t memory_number(BufferObject *buffer) {
-    return ((cudago_go_cell *)buffer->cell)->id;
-}
+static QUIET uint64_t memory_number(const cudago_cell *cell) { return ((const cudago_go_cell *)cell)->id; }
 
 /* _add_free(deps, buffer, name): the buffer may belong to another graph; its address must stay reserved */
 PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
@@ -71,7 +69,7 @@ PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
-    uint64_t memory = memory_number((BufferObject *)args[1]);
+    uint64_t memory = memory_number(o->cell); /* the buffer may have been closed since */
     uint64_t node = cudagoGraphFree(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, memory, &ref, &st);
     Py_DECREF(o);
     return cudago_node_added(node, &st);
@@ -130,9 +128,9 @@ static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObj
     if (!s || whole_memory((PyObject *)buffer)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
-    if (capturing) return o ? capture_free_away(s, memory_number(buffer), o) : CUDAGO_AGAIN;
+    if (capturing) return o ? capture_free_away(s, memory_number(buffer->cell), o) : CUDAGO_AGAIN;
     if (cudago_captured_is(buffer->cell, CAPTURED_OPEN)) return cudago_cell_allocated(buffer->cell);
-    return free_away(s, memory_number(buffer));
+    return free_away(s, memory_number(buffer->cell));
 }
 static int free_on(PyObject *buffer, StreamObject *stream) {
     int r = free_now((BufferObject *)buffer, stream, NULL);

@@ -39,9 +39,9 @@ static PyObject *capture_enter(CaptureObject *self, PyObject *unused) {
     CUDAGO_ENTER(NULL);
     if (self->entered) return PyErr_SetString(PyExc_ValueError, "a capture can be entered only once"), NULL;
     PyObject *args[] = {self->stream, self->mode};
+    self->entered = 1; /* first: what the begin runs, and other threads while it waits, must not enter it too */
     self->graph = cudago_capture_begin(NULL, args, 2);
-    if (!self->graph) return NULL;
-    self->entered = 1;
+    if (!self->graph) return self->entered = 0, NULL;
     return NEW_REF(self->result ? self->result : self->graph);
 }
 

@@ -107,7 +107,10 @@ static QUIET void change_now(ExecObject *self, void *at, cudago_refusal *why) {
     why->shape = w->shape;
 }
 
+static QUIET const cudago_hierarchy *hierarchy_now(ExecObject *self) { return self->x ? self->x->of : NULL; }
+
 static int with_packed(ExecObject *self, cudago_change *c, cudago_packing *p) {
+    if (cudago_condition_fits(p, hierarchy_now(self), 0)) return -1;
     if (!cudago_packed_values(p) && (cudago_pack_operands(p) || cudago_pack_now(p))) return -1;
     for (int i = 0; i < c->n; i++)
         if (!(c->items[i] = cudago_pack_recorded(p, c->which[i]))) return -1;

@@ -46,15 +46,15 @@ static int batch_read(batch *b, PyObject *dsts, PyObject *srcs) {
     b->pairs = calloc((size_t)b->n + 1, sizeof *b->pairs);
     b->copies = calloc((size_t)b->n + 1, sizeof *b->copies);
     if (!b->pairs || !b->copies) return PyErr_NoMemory(), -1;
-    for (Py_ssize_t i = 0; i < b->n; i++) {
-        PyObject *objects[2] = {PyList_GetItem(dsts, i), PyList_GetItem(srcs, i)};
-        if (!objects[0] || !objects[1]) return -1;
+    for (Py_ssize_t i = 0; i < b->n; i++)
         for (int k = 0; k < 2; k++) {
             char name[NAME_SIZE];
-            b->pairs[i].sides[k] = cudago_operand(objects[k], k ? 0 : OPERAND_WRITABLE, side_name(name, i, k));
+            PyObject *object = NEW_REF(PyList_GetItem(k ? srcs : dsts, i)); /* a conversion may change the lists */
+            if (!object) return -1;
+            b->pairs[i].sides[k] = cudago_operand(object, k ? 0 : OPERAND_WRITABLE, side_name(name, i, k));
+            Py_DECREF(object);
             if (!b->pairs[i].sides[k]) return -1;
         }
-    }
     return 0;
 }
 

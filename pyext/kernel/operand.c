@@ -273,12 +273,9 @@ QUIET int cudago_operand_now(const OperandObject *o) {
 }
 
 int cudago_raise_moved(const char *what) {
-    char text[512];
-    snprintf(text, sizeof text,
-             "%s is gone: PyTorch gave its storage other memory, as resize_ does, and freed this. Resize a tensor before it is "
-             "passed, or pass it again",
-             what);
-    return cudago_raise_closed_as(text);
+    return cudago_raise_closed_as("%s is gone: PyTorch gave its storage other memory, as resize_ does, and freed this. Resize a tensor "
+                                  "before it is passed, or pass it again",
+                                  what);
 }
 
 /* Device work may touch o's pageable memory until o goes. */

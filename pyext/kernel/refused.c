@@ -35,10 +35,14 @@ static int wrong_kind(packing *pk, const cudago_param *p, PyObject *arg) {
         [TAKES_SURFACE] = "a Surface",
         [TAKES_CONDITION] = "a condition of the graph",
     };
+    const char *want = words[p->takes]; /* asking for the type runs Python, which may set the types of the parameters */
     PyObject *type = type_in_source(pk);
     if (!type && PyErr_Occurred()) return -1;
-    PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s (%U in its source), got %R (%R)", pk->index, pk->kernel->name,
-                 words[p->takes], type ? type : Py_None, arg, (PyObject *)Py_TYPE(arg));
+    PyObject *source = type ? PyUnicode_FromFormat(" (%S in its source)", type) : PyUnicode_FromString("");
+    if (source)
+        PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s%U, got %R (%R)", pk->index, pk->kernel->name, want, source, arg,
+                     (PyObject *)Py_TYPE(arg));
+    Py_XDECREF(source);
     Py_XDECREF(type);
     return -1;
 }

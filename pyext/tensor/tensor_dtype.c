@@ -91,7 +91,7 @@ PyObject *cudago_dtype_to_python(DLDataType d) {
     PyObject *name = PyUnicode_FromString(typestr);
     PyObject *found = name ? numpy_dtype(name) : NULL;
     Py_XDECREF(name);
-    if (!found) return PyUnicode_FromString(cudago_dtype_name(d));
+    if (!found) return PyErr_Occurred() ? NULL : PyUnicode_FromString(cudago_dtype_name(d));
     *slot = NEW_REF(found);
     return found;
 }

@@ -79,7 +79,7 @@ static int relabel(const TensorObject *t, const cudago_cell *cell, const long *d
         return 0;
     }
     int mapped = d->device.device_type == kDLCUDAHost || d->device.device_type == kDLCUDAManaged;
-    if (type == kDLCUDA && id >= 0 && mapped) {
+    if (type == kDLCUDA && id >= 0 && id < CUDAGO_MAX_DEVICES && mapped) {
         d->data = (void *)(uintptr_t)t->ptr;
         d->device = (DLDevice){kDLCUDA, (int32_t)id};
         return 0;

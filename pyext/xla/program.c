@@ -75,7 +75,12 @@ static PyObject *pack_on(KernelObject *kernel, cudago_kernel *k, PyObject *args)
     for (Py_ssize_t i = 0; items && i < n; i++) items[i] = PyTuple_GetItem(args, i); /* borrowed from args */
     if (!items || !values) PyErr_NoMemory();
     else if (!cudago_pack(&p, kernel, k, items, n, values)) {
-        if (p.keep || p.natives || p.n_lent)
+        if (p.condition)
+            PyErr_Format(PyExc_ValueError,
+                         "kernel %U is given a condition, which is an argument of kernels of its graph alone: XLA launches the kernel "
+                         "outside of graphs",
+                         kernel->name);
+        else if (p.keep || p.natives || p.n_lent)
             PyErr_Format(PyExc_TypeError,
                          "kernel %U is given memory that is no argument of the operator: XLA may run the kernel at any time, when that "
                          "memory may be gone; pass it as an array to the operator",

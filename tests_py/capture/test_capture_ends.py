@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -124,6 +125,44 @@ def test_a_capture_is_entered_once(a, stream):
     with pytest.raises(ValueError, match="entered only once"):
         capture.__enter__()
     assert len(graph.nodes) == 1
+    graph.close()
+
+
+def test_a_capture_is_entered_once_also_while_it_begins(stream):
+    """Beginning runs the collector now and then."""
+    capture, tried = stream.capture(), []
+
+    class Entering:
+        def __del__(self):
+            try:
+                tried.append(capture.__enter__())
+            except ValueError as e:
+                tried.append(str(e))
+
+    thresholds = gc.get_threshold()
+    gc.collect()
+    garbage = Entering()
+    garbage.itself = garbage
+    del garbage
+    try:
+        gc.set_threshold(1)
+        graph = capture.__enter__()
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    capture.__exit__(None, None, None)
+    assert tried == ["a capture can be entered only once"]
+    assert not stream.is_capturing
+    graph.close()
+
+
+def test_a_capture_that_cannot_begin_is_entered_later(stream):
+    capture = stream.capture()
+    with stream.capture() as other, pytest.raises(cu.CUDAError, match="capturing already"):
+        capture.__enter__()
+    other.close()
+    with capture as graph:
+        assert stream.is_capturing
     graph.close()
 
 

@@ -222,6 +222,28 @@ def test_exit(name, script, driver):
     assert (run.returncode, run.stderr) == (0, "")
 
 
+# The C library gives everything that is freed back to the system: reading it is a crash.
+GIVEN_BACK = {
+    "MALLOC_MMAP_THRESHOLD_": "1",
+    "MALLOC_MMAP_MAX_": "1000000",
+    "MALLOC_TOP_PAD_": "0",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+}
+
+
+@pytest.mark.parametrize("name", ["kernels and copies of a graph", *SCRIPTS])
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_nothing_is_read_that_was_freed_before(name, script, driver):
+    nodes = """
+        kernel = cu.Program(source).compile()["add"]
+        graph = cu.Graph()
+        node = graph.launch(config, kernel, buffer, 1)
+        node.launch(config, kernel, buffer, 2).memcpy(buffer, host.copy())
+        """
+    run = script(START + script.dedent(SCRIPTS.get(name, nodes)), **GIVEN_BACK)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_a_kernel_that_never_ends(script, driver):
     body = """

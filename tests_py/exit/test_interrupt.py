@@ -212,3 +212,33 @@ print(array[0], cu.sim.reports())
     assert (run.returncode, run.stderr) == (0, "")
     name = {"large": "buffer", "s": "stream"}[closed]
     assert run.stdout.splitlines() == [f"{name} is closed", "1 []"]
+
+
+IMPORT = """
+import sys
+import cudago as cu
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            sys.meta_path.remove(self)
+            raise KeyboardInterrupt
+
+def dtype():
+    try:
+        return tensor.dtype
+    except KeyboardInterrupt:
+        return "interrupted"
+
+stream = cu.Device().create_stream()
+tensor = cu.Device().allocate(8, stream=stream).view("f4")
+sys.meta_path.insert(0, Interrupting())
+assert "numpy" not in sys.modules
+print(dtype(), dtype())
+"""
+
+
+def test_an_interrupt_while_numpy_is_imported_for_a_type(script, driver):
+    """It comes where the type was asked for."""
+    r = script(IMPORT)
+    assert (r.returncode, r.stdout, r.stderr) == (0, "interrupted float32\n", "")

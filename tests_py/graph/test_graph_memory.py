@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+from itertools import starmap
 
 import pytest
 
@@ -332,3 +334,40 @@ def test_closed_events(device):
         with pytest.raises(TypeError, match="event must be"):
             graph.record(None)
         assert graph.nodes == ()
+
+
+def test_memory_that_is_closed_while_its_free_waits_for_an_instantiation(device):
+    asked, done = threading.Event(), []
+    with cu.Graph(device) as of, cu.Graph(device) as graph:
+        buffer, _ = allocating(of)
+        last = graph.join()
+        for _ in range(20_000):
+            last = graph.join(last)
+        instantiating = threading.Event()
+
+        def close() -> None:
+            asked.wait()
+            buffer.close()
+
+        def instantiate() -> None:
+            instantiating.set()
+            graph.instantiate().close()
+            done.append(True)
+
+        threads = [threading.Thread(target=run) for run in (close, instantiate)]
+        for thread in threads:
+            thread.start()
+        instantiating.wait()
+        free = starmap(graph._add_free, [((), buffer, "end")])
+        assert not done
+        asked.set()
+        (number,) = free  # no other thread runs between the two
+        for thread in threads:
+            thread.join()
+        assert buffer.is_closed
+        assert graph["end"]._id == number
+        with of.instantiate() as make, graph.instantiate() as end, device.create_stream() as stream:
+            for _ in range(2):
+                make.launch(stream)
+                end.launch(stream)
+            stream.sync()

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 
 import pytest
@@ -306,3 +307,32 @@ def test_a_slot_outside_of_graphs_says_where_it_belongs(device, stream, kernels)
             with pytest.raises(TypeError, match=f"{what} is a slot, .*its attribute object"):
                 call()
         assert not t.is_closed
+
+
+class Name(str):
+    """A name whose comparison does something first, once."""
+
+    __slots__ = ("act",)
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        act, self.act = self.act, None
+        if act:
+            act()
+        return str.__eq__(self, other)
+
+
+def test_slots_that_are_exchanged_while_one_is_looked_up(device, rooms, stream):
+    graph = cu.Graph(device)
+    graph.memcpy(rooms[0], cu.slot("src", full(1)), name="copy")
+    step = graph.instantiate()
+    graph.close()
+    del graph
+    gc.collect()  # the executable alone knows where its slots are
+    name = Name("src")
+    name.act = lambda: step["copy"].update(src=cu.slot("other", full(2)))
+    step.bind(**{name: full(3)})
+    assert step.slots == ("other",)
+    step.launch(stream)
+    assert numbers(rooms[0], stream) == 3
+    step.close()

@@ -193,6 +193,31 @@ def test_a_block_that_is_dropped_ends(graph, a):
         assert one.enabled
 
 
+def test_a_block_is_entered_once_also_while_it_begins(driver):
+    """Another thread may do so, or what the change runs."""
+    block, calls = cu._core.Block(), []
+
+    def change() -> None:
+        calls.append("change")
+        with pytest.raises(RuntimeError, match="is in use: make another"):
+            block.__enter__()
+
+    block._plan((change,), (calls.append, "undo"))
+    for _ in range(2):
+        with block:
+            pass
+    assert calls == ["change", "undo"] * 2
+
+    def refuse() -> None:
+        raise LookupError("no")
+
+    block._plan((refuse,), (calls.append, "undo"))
+    for _ in range(2):  # it has not begun
+        with pytest.raises(LookupError), block:
+            pytest.fail("it was refused")
+    assert calls == ["change", "undo"] * 2
+
+
 def test_what_is_not_undone_is_told(graph, a, driver):
     """With what the block raised, as a note on it."""
     graph.memset(a, 1, name="one")

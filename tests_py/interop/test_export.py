@@ -207,6 +207,14 @@ def test_no_memory_for_an_export(host):
             host.__dlpack__(max_version=version)
 
 
+@pytest.mark.parametrize("number", [-1, 16, 2**31, 2**32, 2**32 + 1, 2**40])
+def test_there_are_no_such_devices(producer, number):
+    """Memory that host and devices share goes to whichever device asks."""
+    tensor = cu.from_dlpack(producer(device=(PINNED, 0)), stream=-1)
+    with pytest.raises(BufferError, match=rf"cannot be exported to device \(2, {number}\)"):
+        tensor.__dlpack__(max_version=(1, 0), dl_device=(2, number), stream=-1)
+
+
 def test_a_closed_tensor_exports_nothing(host):
     host.close()
     for use in (host.__dlpack__, host.__dlpack_device__, lambda: cu.from_dlpack(host)):

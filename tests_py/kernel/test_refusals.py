@@ -83,6 +83,31 @@ def test_an_argument_that_changes_what_is_known_of_the_parameters(stream, device
         cu.launch(stream, cu.LaunchConfig(1, 1), kernel, Hostile(kernel, memory))
 
 
+def test_a_type_that_is_forgotten_while_an_error_asks_for_it(stream, device, monkeypatch):
+    """Another thread may do so."""
+    kernel = cu.Program('extern "C" __global__ void f(long long n) {}').compile()["f"]
+    types = cu.Kernel.parameter_types
+
+    def forgotten(self):
+        types.fset(self, ())
+        return types.fget(self)
+
+    monkeypatch.setattr(cu.Kernel, "parameter_types", property(forgotten))
+    match = r"parameter 0 of kernel f must be an integer, and no memory, got"
+    with device.allocate(8, stream=stream) as memory, pytest.raises(TypeError, match=match):
+        cu.launch(stream, cu.LaunchConfig(1, 1), kernel, memory)
+
+
+def test_a_type_that_is_no_text(stream, device, monkeypatch):
+    kernel = cu.Program('extern "C" __global__ void f(long long n) {}').compile()["f"]
+    monkeypatch.setattr(cu.Kernel, "parameter_types", property(lambda self: (7,)))
+    with (
+        device.allocate(8, stream=stream) as memory,
+        pytest.raises(TypeError, match=r"no memory \(7 in its source\)"),
+    ):
+        cu.launch(stream, cu.LaunchConfig(1, 1), kernel, memory)
+
+
 CLUSTER = cu.LaunchConfig(2, 1, cluster=2)
 
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, make_dataclass, replace
 
 import numpy as np
 import pytest
@@ -335,6 +335,16 @@ def test_a_pointer_is_no_value(driver, device, stream):
     for on in (g, stream):
         with pytest.raises(TypeError, match="value must be an int, got a Pointer"):
             on.write_value(words[:8], words.ptr)
+
+
+@pytest.mark.parametrize("letters", [100, 252, 253, 400])
+def test_a_long_name_of_a_field_is_told_whole(code, device, stream, letters):
+    name = "a" + "é" * letters
+    long = make_dataclass("Long", [(name, ctypes.c_void_p), ("n", np.int32)])
+    x = device.allocate(8, stream=stream)
+    x.close()
+    with pytest.raises(cu.ClosedError, match=f"^field '{name}' of Long: buffer is closed$"):
+        cu.launch(stream, ONE, code["st"], long(x, 1))
 
 
 def test_memory_in_other_fields(code, stream):

@@ -133,6 +133,23 @@ def test_a_condition_is_for_what_takes_one(code, device, stream):
         graph.launch(ONE, code["condition"], out, out)
 
 
+def test_an_update_of_one_argument_refuses_the_condition_of_another_graph(code, device, stream):
+    out = cu.zeros(1, "i8", stream=stream)
+    match = "is of another graph: a kernel can set the conditions of its own graph alone"
+    with cu.Graph(device) as graph, cu.Graph(device) as other:
+        own, others = graph.condition(), other.condition()
+        graph.launch(ONE, code["condition"], own, out, name="set").if_then(own)
+        with graph.instantiate() as step:
+            node = step["set"]
+            for handle in (own, own, own):  # from the third on, what changes is updated alone
+                node.update({0: handle})
+                with pytest.raises(ValueError, match=match):
+                    node.update({0: others})
+                with pytest.raises(ValueError, match=match):
+                    node.update(h=others)
+            assert node.params.args[0] == own.handle
+
+
 def test_macros_and_aliases_mean_what_they_say(stream):
     code = cu.Program(
         "#define size_t float*\n"

@@ -612,6 +612,9 @@ def test_what_a_kernel_does_not_take(code, stream):
         _core._xla_pack(scaled, config(), (), good, types, ("",) * 4)
     with pytest.raises(ValueError, match="no such device"):
         _core._xla_pack(scaled, config(), (99,), good, types, ("",) * 4)
+    handles = cu.Program('extern "C" __global__ void f(unsigned long long h) {}').compile()["f"]
+    with cu.Graph() as graph, pytest.raises(ValueError, match="f is given a condition, which is"):
+        pack(handles, (graph.condition(),), (-1,))
 
 
 def test_programs_that_are_wrong(code):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -209,3 +210,29 @@ def test_prefetches(device, stream):
         assert b.last_prefetch_location == "host"
         for x in (a, b, c):
             x.close()
+
+
+class Clearing:
+    """Memory whose conversion empties the lists of the batch that it is in."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        frame = sys._getframe(1)
+        if frame.f_code.co_name == "copy_batch":
+            frame.f_locals["dsts"].clear()
+            frame.f_locals["srcs"].clear()
+        return self.array.__dlpack_device__()
+
+
+def test_lists_that_a_conversion_empties(stream):
+    def pairs():
+        yield Clearing(np.zeros(8, "u1")), np.ones(8, "u1")
+        yield np.zeros(8, "u1"), np.ones(8, "u1")
+
+    with pytest.raises(IndexError):
+        cu.copy_batch(pairs(), stream=stream)
