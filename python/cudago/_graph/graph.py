@@ -23,7 +23,7 @@ from .iteration import Iteration
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
-from .slot import moved, set_uses, uses_of
+from .slot import forget, moved, set_uses, uses_of
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -197,9 +197,7 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         if node.graph is self and node.is_removed and not self.is_closed:
             return
         self._remove(number)
-        if uses := uses_of(self):
-            ids = (u.node for them in uses.values() for u in them)
-            set_uses(self, moved(uses, {i: i for i in ids if i != number}))
+        forget(self, number)
 
     def add_edge(
         self,

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
@@ -96,14 +97,80 @@ class Use(NamedTuple):
 Uses: TypeAlias = dict[str, tuple[Use, ...]]
 
 
+class _Change(NamedTuple):
+    """Slots that a node has from now on, by place; `is_new` if it keeps none of before."""
+
+    node: int
+    kind: str
+    slots: dict[str | int, str]
+    is_new: bool
+
+
+class Pending:
+    """Uses, and changes to them that nobody has asked about yet.
+
+    A graph of a hundred thousand nodes has as many changes: to make new uses for each would cost
+    the square of that.
+    """
+
+    __slots__ = ("_uses", "changes", "most")
+
+    def __init__(self, uses: Uses) -> None:
+        self._uses = uses
+        self.changes: list[_Change] = []
+        self.most = 64 + 2 * sum(map(len, uses.values()))  # so that the list cannot grow for ever
+
+    def made(self) -> Uses:
+        """Return the uses after the changes."""
+        names: dict[str, dict[tuple[int, str | int], Use]] = {}
+        nodes: dict[int, dict[str | int, str]] = {}
+        for name, them in self._uses.items():
+            names[name] = {(use.node, use.place): use for use in them}
+            for use in them:
+                nodes.setdefault(use.node, {})[use.place] = name
+        for node, kind, slots, is_new in self.changes:
+            before = nodes.setdefault(node, {})
+            for place in [place for place in before if is_new or place in slots]:
+                name = before.pop(place)
+                names[name].pop((node, place))
+                if not names[name]:
+                    names.pop(name)
+            for place, name in slots.items():
+                names.setdefault(name, {})[node, place] = Use(node, kind, place)
+                before[place] = name
+        return {name: tuple(them.values()) for name, them in names.items()}
+
+
+# Two threads can add nodes to one graph. A finalizer or a signal's handler may come in between.
+_changing = RLock()
+
+
 def uses_of(holder: Graph | GraphExec) -> Uses:
     """Return where the slots of a graph or an executable are used. Never changed, but replaced."""
-    return holder._uses or {}
+    uses = holder._uses
+    if isinstance(uses, Pending):
+        with _changing:
+            uses = holder._uses
+            if isinstance(uses, Pending):
+                uses = uses.made()
+                set_uses(holder, uses)
+    return uses or {}
 
 
 def set_uses(holder: Graph | GraphExec, uses: Uses) -> None:
     """Say where slots are used."""
     holder._uses = uses or None
+
+
+def _change(holder: Graph | GraphExec, change: _Change) -> None:
+    """Change where slots are used: at the next `uses_of`."""
+    with _changing:
+        uses = holder._uses
+        if not isinstance(uses, Pending):
+            holder._uses = uses = Pending(uses or {})
+        uses.changes.append(change)
+        if len(uses.changes) > uses.most:
+            set_uses(holder, uses.made())
 
 
 def check(graph: Graph) -> None:
@@ -114,11 +181,7 @@ def check(graph: Graph) -> None:
 
 def note(graph: Graph, node: int, kind: str, given: Iterable[tuple[str | int, Any]]) -> None:
     """Note the slots among the operands of a new node."""
-    uses = dict(uses_of(graph))
-    for place, operand in given:
-        if type(operand) is Slot:
-            uses[operand.name] = (*uses.get(operand.name, ()), Use(node, kind, place))
-    set_uses(graph, uses)
+    note_update(graph, node, kind, given)
 
 
 def note_update(
@@ -130,16 +193,13 @@ def note_update(
 ) -> None:
     """Note the slots among what an update gave a node; `is_new` if nothing else of it remains."""
     places = {place: operand.name for place, operand in given if type(operand) is Slot}
-    before = uses_of(holder)
-    if not places and not (is_new and before):
-        return
-    uses = {
-        name: tuple(u for u in them if u.node != node or not (is_new or u.place in places))
-        for name, them in before.items()
-    }
-    for place, name in places.items():
-        uses[name] = (*uses.get(name, ()), Use(node, kind, place))
-    set_uses(holder, {name: them for name, them in uses.items() if them})
+    if places or (is_new and holder._uses):
+        _change(holder, _Change(node, kind, places, is_new))
+
+
+def forget(graph: Graph, node: int) -> None:
+    """Forget the slots of a node that was removed."""
+    note_update(graph, node, "", (), is_new=True)
 
 
 def check_update(holder: Graph | GraphExec, given: Iterable[Any]) -> None:
