@@ -270,7 +270,7 @@ static int remember(ExecObject *self, PyObject *name, PyObject *row) {
     return PyDict_SetItem(self->found, name, row);
 }
 
-/* _find(name): the row of _nodes() that has the name, or None */
+/* _find(name): the rows of _nodes() that have the name. If there is one, the name need not be looked up again. */
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name) {
     CUDAGO_ENTER(NULL);
     Py_ssize_t n = 0;
@@ -280,8 +280,8 @@ PyObject *cudago_exec_find(ExecObject *self, PyObject *name) {
     cudago_answer a = {0};
     cudago_status st = {0};
     if (key) cudagoExecFind(id, (char *)key, (int)n, &a, &st);
-    PyObject *found = row(&a, &st);
-    if (found && found != Py_None && PyUnicode_CheckExact(name) && remember(self, name, found)) Py_CLEAR(found);
+    PyObject *found = rows(&a, &st);
+    if (found && PyTuple_Size(found) == 1 && PyUnicode_CheckExact(name) && remember(self, name, PyTuple_GetItem(found, 0))) Py_CLEAR(found);
     return found;
 }
 

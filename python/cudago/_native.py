@@ -15,8 +15,10 @@ from .errors import ClosedError
 _T = TypeVar("_T")
 _Show = TypeVar("_Show", bound="Callable[..., str]")
 
+_SHOWN, _LONGEST = 20, 80  # of names in a message
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import SupportsIndex
     from typing import final as final
 else:
@@ -103,6 +105,14 @@ def value_text(value: object) -> str:
         return f"{value!r:.80}"
     except ValueError:
         return "a number of thousands of digits"
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return what there is, for a message that something is not among it: not all of thousands."""
+    shown = [n if len(n) <= _LONGEST else f"{n[:_LONGEST]}…" for n in names[:_SHOWN]]
+    listed = ", ".join(shown)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"there are {listed or 'none'}{more}"
 
 
 def number_text(number: object) -> str:

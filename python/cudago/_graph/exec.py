@@ -15,6 +15,7 @@ from ..errors import ClosedError, CUDAError, GraphUpdateError
 from .again import in_order
 from .embedding import launch_into
 from .exec_node import ExecNode
+from .iteration import not_found
 from .profile import GraphProfile, profile_of
 from .retained import Retained, retained_of
 from .slot import bind, moved, set_uses, uses_of
@@ -77,7 +78,7 @@ class GraphExec(_core.GraphExec):
         """Whether it is a node of the executable, or the name of one."""
         if isinstance(node, ExecNode):
             node = node.name if node.exec is self else None
-        return isinstance(node, str) and self._find(node) is not None
+        return isinstance(node, str) and bool(self._find(node))
 
     def update(self, graph: Graph) -> None:
         """Change every node to what a graph says, for later launches.
@@ -241,15 +242,13 @@ class GraphExec(_core.GraphExec):
 
     def _named(self, name: str) -> ExecNode:
         """Return a node that was not looked up before."""
+        rows = self._find(name)
+        if len(rows) == 1:
+            return self._node(*rows[0])
         # Nodes of bodies are called as in "loop/fill", and so may be one of the graph.
-        if isinstance(name, str) and "/" in name and _is_shared(name, self):
+        if rows:
             raise KeyError(f"several nodes are called {name!r}: take one of step.nodes")
-        row = self._find(name)
-        if row is not None:
-            return self._node(*row)
-        names = ", ".join(own for _, own, _ in self._nodes())
-        what = "no node is called" if isinstance(name, str) else "nodes are found by name, not by"
-        raise KeyError(f"{what} {name!r}; there are {names or 'none'}")
+        raise KeyError(not_found(name, [own for _, own, _ in self._nodes()]))
 
     def _launch_into(self, stream: Stream) -> None:
         """Launch on a stream that is capturing; the native launch calls this."""
@@ -272,10 +271,6 @@ class GraphExec(_core.GraphExec):
         except ClosedError:  # the interpreter is ending
             return "<cudago.GraphExec: closed>"
         return f"<cudago.GraphExec of {nodes} nodes, launched {self.launch_count} times>"
-
-
-def _is_shared(name: str, step: GraphExec) -> bool:
-    return [own for _, own, _ in step._nodes()].count(name) > 1
 
 
 def _note_origin(error: GraphUpdateError, graph: Graph) -> None:

@@ -19,7 +19,7 @@ from .diff import GraphDiff, differences
 from .edge import port_of
 from .foreign import Shared
 from .inside import Inside
-from .iteration import Iteration
+from .iteration import Iteration, not_found
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
@@ -317,9 +317,7 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         row = self._find(name)
         if row is not None:
             return self._node_of(row)
-        names = ", ".join(own for _, _, own, _ in self._nodes())
-        what = "no node is called" if isinstance(name, str) else "nodes are found by name, not by"
-        raise KeyError(f"{what} {name!r}; there are {names or 'none'}")
+        raise KeyError(not_found(name, [own for _, _, own, _ in self._nodes()]))
 
     def clone(self) -> Graph:
         """Return a copy of the graph, which holds the operands itself.

@@ -8,6 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .. import _core
+from .._native import names_text, value_text
 from ..errors import ClosedError
 from .own_kernel import launched
 
@@ -245,7 +246,7 @@ def _changes(
     changes: dict[int, tuple[str, dict[str | int, Any]]] = {}
     for name, given in objects.items():
         if name not in uses:
-            raise TypeError(f"no slot is called {name!r}; there are {', '.join(uses) or 'none'}")
+            raise TypeError(f"no slot is called {value_text(name)}; {names_text(list(uses))}")
         for use in uses[name]:
             if given is None and use.kind != "kernel":
                 raise TypeError(f"slot {name!r} is the {use.place} of a {use.kind} node, not None")
