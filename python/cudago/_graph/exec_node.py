@@ -66,7 +66,8 @@ class ExecNode(_core.ExecNode):
         -------
         context manager
             It restores also if the block raises, and leaves alone an executable that the block has
-            closed. Such blocks can be nested.
+            closed. Such blocks can be nested, and those of threads and tasks overlap: the node is
+            skipped until the last one ends.
 
         Raises
         ------
