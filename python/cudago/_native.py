@@ -91,12 +91,22 @@ def whole(value: object, name: str) -> int:
 def real(value: object, name: str) -> float:
     """Return an argument as a float; an error with its name if it is none, or beyond all."""
     try:
+        if isinstance(value, str | bytes | bytearray):  # float would read them
+            raise TypeError
         return float(cast("float", value))
     except TypeError:
         raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
     except OverflowError:
         text = number_text(value)
         raise OverflowError(f"{name} must be a number that a float holds, got {text}") from None
+
+
+def duration(value: object, name: str) -> float:
+    """Return an argument as a time; an error with its name if it is none. It may be endless."""
+    time = real(value, name)
+    if time != time:
+        raise ValueError(f"{name} must be a number, got nan")
+    return time
 
 
 def value_text(value: object) -> str:
