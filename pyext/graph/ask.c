@@ -136,6 +136,18 @@ PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number) {
     return next(self, number, 1);
 }
 
+/* _has_edge(start, end): whether one node waits for another */
+PyObject *cudago_graph_has_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "_has_edge(start, end)"), NULL;
+    uint64_t from, to;
+    uint64_t graph = cudago_read_node(args[0], &from) || cudago_read_node(args[1], &to) ? 0 : cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_status st = {0};
+    int has = cudagoGraphHasEdge(graph, from, to, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyBool_FromLong(has);
+}
+
 static QUIET int retained_now(GraphObject *self, uint64_t node, cudago_answer *a) {
     if (cudago_graph_open(self)) return -1;
     cudago_status st = {0};

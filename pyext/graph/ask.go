@@ -149,6 +149,24 @@ func cudagoGraphNext(id, node C.uint64_t, dependents C.int, to *C.cudago_answer,
 	})
 }
 
+// cudagoGraphHasEdge reports whether a node waits for another.
+//
+//export cudagoGraphHasEdge
+func cudagoGraphHasEdge(id, from, to C.uint64_t, st *C.cudago_status) (has C.int) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		e, err := g.edge(from, to)
+		if err == nil {
+			has = border.Bool[C.int](e.To.WaitsFor(e.From))
+		}
+		return err
+	})
+	return has
+}
+
 // cudagoGraphRetained answers with the addresses of objects, which are valid as
 // long as the caller keeps the GIL. It is about one node, or about all if node
 // is 0.

@@ -339,6 +339,21 @@ def test_the_work_of_a_look_up(x, driver):
         assert many <= 20 * few
 
 
+def test_the_work_of_one_edge_of_many(driver):
+    def edges(n: int) -> list[int]:
+        with cu.Graph() as graph:
+            ends = [graph.join() for _ in range(n)]
+            last, more = graph.join(*ends), graph.join()
+            of = last.dependencies
+            changes = [
+                lambda: ends[3] in of, lambda: more in of, lambda: of.add(more),
+                lambda: of.add(more), lambda: of.remove(more), lambda: of.discard(more),
+            ]  # fmt: skip
+            return [calls(f) for f in changes]
+
+    assert edges(200) == edges(10)
+
+
 # --- what is kept ---------------------------------------------------------------------------------
 
 

@@ -86,6 +86,7 @@ class Node(Builder, _core.Node):
         return neighbors(
             lambda: tuple([graph._node(id) for (id,) in graph._dependencies(self._id)]),
             lambda add, remove: graph._neighbors(self._id, add, remove, False),
+            lambda other: graph._has_edge(other, self._id),
         )
 
     @dependencies.setter
@@ -100,6 +101,7 @@ class Node(Builder, _core.Node):
         return neighbors(
             lambda: tuple([graph._node(id) for (id,) in graph._dependents(self._id)]),
             lambda add, remove: graph._neighbors(self._id, add, remove, True),
+            lambda other: graph._has_edge(self._id, other),
         )
 
     @dependents.setter
