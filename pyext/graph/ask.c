@@ -80,6 +80,17 @@ PyObject *cudago_graph_count(GraphObject *self, PyObject *unused) {
     return st.kind ? cudago_raise(&st), NULL : PyLong_FromUnsignedLongLong(n);
 }
 
+/* _has_memory(): whether it allocates or frees memory, so that nothing can be removed from it */
+PyObject *cudago_graph_has_memory(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_status st = {0};
+    int has = cudagoGraphHasMemory(graph, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyBool_FromLong(has);
+}
+
 /* _find(name): the row of _nodes() that has the name, or None */
 PyObject *cudago_graph_find(GraphObject *self, PyObject *name) {
     CUDAGO_ENTER(NULL);

@@ -91,6 +91,18 @@ func cudagoGraphCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	return n
 }
 
+//export cudagoGraphHasMemory
+func cudagoGraphHasMemory(id C.uint64_t, st *C.cudago_status) (has C.int) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err == nil {
+			has = border.Bool[C.int](g.HasMemory())
+		}
+		return err
+	})
+	return has
+}
+
 // cudagoGraphFind answers with no row if no node has the name.
 //
 //export cudagoGraphFind

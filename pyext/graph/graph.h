@@ -346,6 +346,7 @@ PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_edge_data(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_has_memory(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_has_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_retained(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_params(GraphObject *self, PyObject *number);
