@@ -51,7 +51,7 @@ static int bind(ExecObject *self, PyObject *const *given, PyObject *names) {
     binding b;
     b.uses = b.begun = 0;
     b.sides[0] = b.sides[1] = NULL;
-    int simple = self->slots && PyDict_Check(self->slots);
+    int simple = !self->in_python && self->slots && PyDict_Check(self->slots);
     for (Py_ssize_t i = 0; simple && i < PyTuple_Size(names); i++) simple = add_slot(self, &b, PyTuple_GetItem(names, i), given[i]);
     if (simple && b.begun) return cudago_change_make(self, &b.change);
     if (b.begun) cudago_change_end(&b.change);
@@ -65,6 +65,14 @@ PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n
     int done = !n && names ? bind(self, args, names) : 0;
     if (done < 0) return NULL;
     return done ? NEW_REF(Py_None) : cudago_call_python((PyObject *)self, "_bind", args, n, names);
+}
+
+/* _in_python(more): an update that Python makes begins, with 1, or ends, with -1 */
+PyObject *cudago_exec_in_python(ExecObject *self, PyObject *more) {
+    long by = PyLong_AsLong(more);
+    if (by == -1 && PyErr_Occurred()) return NULL;
+    self->in_python += (int)by;
+    Py_RETURN_NONE;
 }
 
 /* --- several nodes -------------------------------------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@ from ..errors import ClosedError, CUDAError, GraphUpdateError
 from .again import in_order
 from .embedding import launch_into
 from .exec_node import ExecNode
+from .in_turn import in_turn
 from .iteration import not_found
 from .profile import GraphProfile, profile_of
 from .retained import Retained, retained_of
@@ -188,7 +189,7 @@ class GraphExec(_core.GraphExec):
                 f"bind takes objects by the names of their slots, and no positional arguments, got "
                 f"{len(args)}"
             )
-        bind(self, objects)
+        in_turn(self, bind, self, objects)
 
     def profile(self, stream: StreamLike) -> GraphProfile:
         """Run each node alone, one after the other, and measure how long it takes.

@@ -10,6 +10,7 @@ from .. import _core
 from .._native import final
 from ..errors import ClosedError
 from .builder import Builder
+from .in_turn import in_turn
 from .neighbors import Neighbors, neighbors
 from .params import params_of
 from .retained import Retained, retained_of
@@ -252,7 +253,7 @@ class Node(Builder, _core.Node):
         >>> node.params.value
         2
         """
-        update_node(self, self.graph, args, kwargs)
+        in_turn(self.graph, update_node, self, self.graph, args, kwargs)
 
     @property
     def retained(self) -> tuple[Retained, ...]:

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of one node by several threads, of which each changes something else."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import cudago as cu
+
+from .operand import CONFIG, N
+
+SOURCE = 'extern "C" __global__ void take(int* x, int* y, int n) {}'
+
+
+class Slow:
+    """Memory, of whose use another thread hears while it is read."""
+
+    def __init__(self, buffer, heard) -> None:
+        self.buffer, self.heard = buffer, heard
+
+    @property
+    def __cuda_array_interface__(self):
+        self.heard()
+        data = (self.buffer.handle, False)
+        return {"shape": (N,), "typestr": "<i4", "data": data, "version": 3}
+
+
+UPDATES = {
+    "name": (lambda of, x: of["k0"].update(x=x), lambda of, y: of["k0"].update(y=y)),
+    "place": (lambda of, x: of["k0"].update({0: x}), lambda of, y: of["k0"].update({1: y})),
+    "bind": (lambda of, x: of.bind(x=x), lambda of, y: of.bind(y=y)),
+    "name and bind": (lambda of, x: of["k0"].update(x=x), lambda of, y: of.bind(y=y)),
+    "bind and name": (lambda of, x: of.bind(x=x), lambda of, y: of["k0"].update(y=y)),
+}
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("how", UPDATES)
+@pytest.mark.parametrize("where", ["graph", "executable"])
+def test_neither_undoes_the_other(graph, device, stream, where, how, asked):
+    if where == "graph" and "bind" in how:
+        pytest.skip("bind is of executables")
+    kernel = cu.Program(SOURCE).compile()["take"]
+    buffers = [device.allocate(4 * N, stream=stream) for _ in range(4)]
+    x, y, new, other = buffers
+    for i in range(2):  # bind is Python's affair where several nodes have a slot
+        graph.launch(CONFIG, kernel, cu.slot("x", x), cu.slot("y", y), N, name=f"k{i}")
+    of = graph if where == "graph" else graph.instantiate()
+    first, second = UPDATES[how]
+    for _ in range(2):  # the second time native code knows the node
+        done = threading.Event()
+
+        def change(done=done) -> None:
+            second(of, other)
+            done.set()
+
+        thread = threading.Thread(target=change)
+
+        def heard(thread=thread, done=done) -> None:
+            if thread.ident is None:
+                thread.start()
+                done.wait(0.05)  # it may wait for this update to end
+
+        if asked:
+            assert of["k0"].params is not None
+        slow = Slow(new, heard)
+        first(of, slow)
+        thread.join()
+        args = of["k0"].params.args
+        assert (args[0], args[1]) == (slow, other)
+        second(of, y)
+    if of is not graph:
+        of.close()
+    for buffer in buffers:
+        buffer.close()
