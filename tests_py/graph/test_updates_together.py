@@ -76,3 +76,46 @@ def test_neither_undoes_the_other(graph, device, stream, where, how, asked):
         of.close()
     for buffer in buffers:
         buffer.close()
+
+
+def test_edges_that_another_thread_changes_meanwhile(graph):
+    """What it has done need not be done, and is no error."""
+    first, second, last = (graph.join() for _ in range(3))
+    last.dependencies.add(first)
+
+    def late(name: str, answer: object) -> cu.Neighbors:
+        """Return the set as of before, as far as the first question goes."""
+        of = last.dependencies
+        now = getattr(of, name)
+
+        def ask(*args):
+            setattr(of, name, now)
+            return answer
+
+        setattr(of, name, ask)
+        return of
+
+    late("_has", False).add(first)
+    late("_has", True).discard(second)
+    assert late("_ends", ()).__ior__([first, second]) == {first, second}
+    assert late("_ends", ()).__ior__([second]) == {first, second}
+    late("_ends", (first, second, last)).clear()
+    assert last.dependencies == ()
+    foreign = cu.Graph().join()
+    for call in (lambda of: of.add(foreign), lambda of: of.__ior__([foreign])):
+        with pytest.raises(ValueError, match="a node of another graph") as caught:
+            call(last.dependencies)
+        assert caught.value.__context__ is None
+
+
+def test_a_node_that_another_thread_removes_meanwhile(graph, monkeypatch):
+    node = graph.join()
+    other = cu.Graph().join()
+    for _ in range(2):
+        graph.remove(node)
+        monkeypatch.setattr(type(node), "is_removed", False)
+    with pytest.raises(ValueError, match="another graph"):
+        graph.remove(other)
+    graph.close()
+    with pytest.raises(cu.ClosedError, match="graph is closed"):
+        graph.remove(node)

@@ -12,6 +12,7 @@ from .._native import final
 from .._ordinal import device_at
 from .._stream.fork import Fork
 from .._stream.stream import stream_of
+from ..errors import ClosedError
 from .builder import Builder
 from .collector import watch_collections
 from .condition import Condition
@@ -196,7 +197,12 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         number = _number(node, "node")
         if node.graph is self and node.is_removed and not self.is_closed:
             return
-        self._remove(number)
+        try:
+            self._remove(number)
+        except ClosedError:
+            if self.is_closed or node.graph is not self:
+                raise
+            return  # another thread has removed it
         forget(self, number)
 
     def add_edge(

@@ -86,8 +86,12 @@ class Neighbors(MutableSet["Node"]):
             As for `Graph.add_edge`.
         """
         number = _number(value)
-        if not self._has(number):
-            self._set((number,), ())
+        try:
+            if not self._has(number):
+                self._set((number,), ())
+        except ValueError:
+            if value not in self:  # else another thread has added it in between
+                raise
 
     def discard(self, value: Node) -> None:
         """Remove the edge, if there is one.
@@ -97,8 +101,12 @@ class Neighbors(MutableSet["Node"]):
         value : Node
             The node at its other end.
         """
-        if value in self:
-            self._set((), (value._id,))
+        try:
+            if value in self:
+                self._set((), (value._id,))
+        except ValueError:
+            if value in self:  # else another thread has removed it in between
+                raise
 
     def clear(self) -> None:
         """Remove all of the edges."""
@@ -106,12 +114,20 @@ class Neighbors(MutableSet["Node"]):
 
     def _change(self, add: Iterable[object], remove: Container[object]) -> None:
         """Add edges to nodes, and remove those to others, in one call: see ``_neighbors``."""
-        ends = self._ends()
-        now = {node._id for node in ends}
-        new = dict.fromkeys([number for number in map(_number, add) if number not in now])
-        old = [node._id for node in ends if node in remove]
-        if new or old:
-            self._set(tuple(new), tuple(old))
+        wanted = [_number(node) for node in add]
+        while True:
+            ends = self._ends()
+            now = {node._id for node in ends}
+            new = dict.fromkeys([number for number in wanted if number not in now])
+            old = [node._id for node in ends if node in remove]
+            try:
+                if new or old:
+                    self._set(tuple(new), tuple(old))
+            except ValueError:
+                if self._ends() != ends:  # another thread has changed some in between
+                    continue
+                raise
+            return
 
     def _but(self, kept: Iterable[object]) -> set[Node]:
         return set(self._ends()).difference(_nodes(kept))
