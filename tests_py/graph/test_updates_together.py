@@ -119,3 +119,45 @@ def test_a_node_that_another_thread_removes_meanwhile(graph, monkeypatch):
     graph.close()
     with pytest.raises(cu.ClosedError, match="graph is closed"):
         graph.remove(node)
+
+
+class Meanwhile:
+    """Has a method of a graph change the graph after it has answered, as another thread could."""
+
+    def __init__(self, monkeypatch, name: str, change) -> None:
+        of = getattr(cu.Graph, name)
+
+        def answer(graph, *args):
+            found = of(graph, *args)
+            monkeypatch.undo()
+            change()
+            return found
+
+        monkeypatch.setattr(cu.Graph, name, answer)
+
+
+@pytest.mark.parametrize("what", ["added", "removed"])
+def test_a_graph_that_another_thread_changes_meanwhile(graph, device, stream, monkeypatch, what):
+    x, y = (device.allocate(4, stream=stream) for _ in range(2))
+    nodes = [graph.memset(cu.slot(f"s{i}", x), i, name=f"n{i}") for i in range(3)]
+
+    def change() -> None:
+        if what == "added":
+            graph["n0"].memset(cu.slot("s3", x), 3, name="n3").memset(x, 4, name="n4")
+        else:
+            graph.remove(graph["n0"])
+
+    Meanwhile(monkeypatch, "_nodes", change)
+    assert list(graph) == nodes
+    graph.join()
+    Meanwhile(monkeypatch, "_clone", lambda: graph.remove(graph["n1"]))
+    with graph.clone() as clone:
+        assert "n1" in clone
+        clone.instantiate().bind(s2=y)
+    Meanwhile(monkeypatch, "_instantiate", lambda: graph.memset(cu.slot("new", x), 0))
+    with graph.instantiate() as step:
+        assert "new" not in step.slots
+        step.bind(s2=y)
+        assert step["n2"].params.dst is y
+    for buffer in (x, y):
+        buffer.close()

@@ -19,7 +19,7 @@ from .in_turn import in_turn
 from .iteration import not_found
 from .profile import GraphProfile, profile_of
 from .retained import Retained, retained_of
-from .slot import bind, moved, set_uses, uses_of
+from .slot import bind, moved, set_uses, take_uses, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +169,7 @@ class GraphExec(_core.GraphExec):
             self._update(graph)
         except GraphUpdateError:
             made: GraphExec = graph._instantiate(self._flags)
-            set_uses(made, uses_of(graph))
+            take_uses(made, graph)
             return made
         _take_slots(self, graph)
         return self

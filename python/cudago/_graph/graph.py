@@ -24,7 +24,7 @@ from .iteration import Iteration, not_found
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
-from .slot import forget, moved, set_uses, uses_of
+from .slot import forget, moved, set_uses, take_uses, uses_of
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -346,8 +346,12 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         """
         made: Graph = self._clone()
         if uses := uses_of(self):
-            pairs = zip(self._nodes(), made._nodes(), strict=True)
-            set_uses(made, moved(uses, {ours[0]: theirs[0] for ours, theirs in pairs}))
+            # By name: another thread can have added and removed nodes in between.
+            copies = {row[2]: row[0] for row in made._nodes()}
+            ours = self._nodes()
+            set_uses(
+                made, moved(uses, {n: copies[name] for n, _, name, _ in ours if name in copies})
+            )
         return made
 
     def instantiate(
@@ -395,7 +399,7 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
         flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
         made: GraphExec = self._instantiate(flags)
-        set_uses(made, uses_of(self))
+        take_uses(made, self)
         if upload is not None:
             made.upload(upload)
         return made

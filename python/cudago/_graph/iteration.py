@@ -27,7 +27,9 @@ class Iteration:
         """
         graph: Any = self
         rows = {row[0]: row for row in graph._nodes()}
-        order = in_order(list(rows), graph._edges())
+        # Another thread can have added nodes in between.
+        edges = [(a, b) for a, b in graph._edges() if a in rows and b in rows]
+        order = in_order(list(rows), edges)
         return iter([graph._node_of(rows[number]) for number in order])
 
     def __contains__(self, node: object) -> bool:

@@ -223,6 +223,12 @@ def moved(uses: Uses, numbers: Mapping[int, int]) -> Uses:
     return {name: them for name, them in kept.items() if them}
 
 
+def take_uses(step: GraphExec, graph: Graph) -> None:
+    """Give a new executable the slots of its nodes; the graph can have others by now."""
+    if uses := uses_of(graph):
+        set_uses(step, moved(uses, {row[0]: row[0] for row in step._nodes()}))
+
+
 def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:
     """Exchange what slots hold: in all nodes, or in none. The native `bind` does what is simple."""
     changes = _changes(step, objects)
