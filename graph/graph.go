@@ -77,6 +77,7 @@ type hierarchy struct {
 	closed     bool                     // guarded by mu; the Graph was closed
 	holders    int                      // guarded by mu; the open Graph, executables, and those of memory
 	memory     map[uint64]*cuda.Context // guarded by mu; the addresses that its nodes allocate, and where
+	frees      bool                     // guarded by mu; a graph that frees memory was moved into it
 	conditions []*Condition             // guarded by mu; all that were made
 	edited     bool                     // guarded by mu; an edge was added, or an edge or a node removed
 	spoiled    error                    // guarded by mu; why the driver's graph is not what we know

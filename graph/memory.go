@@ -229,6 +229,14 @@ func (m *memoryHold) Release() {
 	}
 }
 
+// HasMemory reports whether g, or a graph that was moved into it, allocates or
+// frees memory: the driver removes no node of such a graph. A body does neither.
+func (g *Graph) HasMemory() bool {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	return len(g.h.memory) > 0 || g.h.frees || g.counts[cuda.AllocNode] > 0 || g.counts[cuda.FreeNode] > 0
+}
+
 // remember notes memory of an alloc node. Nodes whose memory is never allocated
 // at once can have one address, which is noted once: it must not be freed twice.
 //

@@ -101,6 +101,7 @@ func (g *Graph) allocates() bool {
 //
 // Preconditions: the locks of both are held; executables of g are closed.
 func (g *Graph) giveUp(to *hierarchy) []*bundle {
+	to.frees = to.frees || g.h.frees || g.frees()
 	for ptr, on := range g.h.memory {
 		to.remember(ptr, on)
 	}

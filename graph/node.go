@@ -67,6 +67,13 @@ func (n *Node) Dependencies() []*Node {
 	return append([]*Node(nil), n.deps.All()...)
 }
 
+// WaitsFor reports whether other is among the dependencies of n.
+func (n *Node) WaitsFor(other *Node) bool {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return n.deps.Has(other)
+}
+
 // IsRemoved reports whether n was removed from its graph.
 func (n *Node) IsRemoved() bool {
 	n.g.h.mu.Lock()

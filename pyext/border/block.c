@@ -71,15 +71,32 @@ void cudago_undo(PyObject *row) {
 
 /* --- a with block that changes something for its time ---------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct block {
     PyObject_HEAD
     PyObject *weak;
+    struct block *earlier, *later; /* of those whose change holds, in the order in which they made it */
     PyObject *todo, *undo; /* rows, or NULL; an undo that was not given is todo with what that returned as its last argument */
     PyObject *result; /* of __enter__; NULL: the object itself */
     int is_given, is_on;
     int is_entering;
     int is_switched; /* changed by its construction, and no with block has begun */
+    int is_listed;
 } BlockObject;
+
+static BlockObject *latest;
+
+static QUIET void list(BlockObject *self) {
+    self->earlier = latest, self->later = NULL, self->is_listed = 1;
+    if (latest) latest->later = self;
+    latest = self;
+}
+
+static QUIET void unlist(BlockObject *self) {
+    if (!self->is_listed) return;
+    *(self->later ? &self->later->earlier : &latest) = self->earlier;
+    if (self->earlier) self->earlier->later = self->later;
+    self->is_listed = 0;
+}
 
 static void set(PyObject **to, PyObject *given) {
     PyObject *was = *to;
@@ -109,18 +126,46 @@ static int change(BlockObject *self, PyObject *todo) {
     if (!failed && !self->is_given) {
         PyTuple_SetItem(undo, n - 1, NEW_REF(was));
         set(&self->undo, undo);
+        list(self);
     }
     Py_DECREF(undo);
     Py_XDECREF(was);
     return failed;
 }
 
+/* Whether two rows that change back what their blocks found change the same back. */
+static int is_same(PyObject *a, PyObject *b) {
+    Py_ssize_t n = PyTuple_Size(a), equal = 1;
+    if (PyTuple_Size(b) != n) return 0;
+    for (Py_ssize_t i = 0; equal == 1 && i < n - 1; i++) equal = PyObject_RichCompareBool(PyTuple_GetItem(a, i), PyTuple_GetItem(b, i), Py_EQ);
+    return equal == 1;
+}
+
+/* Blocks of threads, tasks and generators do not always end in the reverse order. The next one that has changed the same, and
+ * has not ended, then keeps what it has made, and changes back at its end what this one found. */
+static int leave_to_later(BlockObject *self) {
+    if (self->is_given) return 0;
+    BlockObject *next = self->later;
+    while (next && !(next->is_on && !next->is_given && is_same(self->undo, next->undo))) next = next->later;
+    Py_ssize_t n = PyTuple_Size(self->undo);
+    PyObject *undo = next ? PyTuple_New(n) : NULL;
+    if (!undo) return 0;
+    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SetItem(undo, i, NEW_REF(PyTuple_GetItem(self->undo, i)));
+    set(&next->undo, undo);
+    Py_DECREF(undo);
+    return 1;
+}
+
 static void change_back(BlockObject *self) {
     if (!self->is_on) return;
+    raised kept = fetch();
     self->is_on = 0;
+    int is_left = leave_to_later(self);
+    PyErr_Restore(kept.type, kept.value, kept.trace);
+    unlist(self);
     PyObject *undo = NEW_REF(self->undo);
     if (!self->todo) set(&self->undo, NULL); /* of a switch, which is switched once */
-    cudago_undo(undo);
+    if (!is_left) cudago_undo(undo);
     Py_DECREF(undo);
 }
 
@@ -193,6 +238,7 @@ static int block_clear(BlockObject *self) {
     change_back(self); /* a block that is left without __exit__, as when a generator is never resumed */
     if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
     PyErr_Restore(kept.type, kept.value, kept.trace);
+    unlist(self);
     set(&self->todo, NULL);
     set(&self->undo, NULL);
     set(&self->result, NULL);

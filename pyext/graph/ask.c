@@ -80,6 +80,17 @@ PyObject *cudago_graph_count(GraphObject *self, PyObject *unused) {
     return st.kind ? cudago_raise(&st), NULL : PyLong_FromUnsignedLongLong(n);
 }
 
+/* _has_memory(): whether it allocates or frees memory, so that nothing can be removed from it */
+PyObject *cudago_graph_has_memory(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_status st = {0};
+    int has = cudagoGraphHasMemory(graph, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyBool_FromLong(has);
+}
+
 /* _find(name): the row of _nodes() that has the name, or None */
 PyObject *cudago_graph_find(GraphObject *self, PyObject *name) {
     CUDAGO_ENTER(NULL);
@@ -134,6 +145,18 @@ PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number) {
 PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number) {
     CUDAGO_ENTER(NULL);
     return next(self, number, 1);
+}
+
+/* _has_edge(start, end): whether one node waits for another */
+PyObject *cudago_graph_has_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "_has_edge(start, end)"), NULL;
+    uint64_t from, to;
+    uint64_t graph = cudago_read_node(args[0], &from) || cudago_read_node(args[1], &to) ? 0 : cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_status st = {0};
+    int has = cudagoGraphHasEdge(graph, from, to, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyBool_FromLong(has);
 }
 
 static QUIET int retained_now(GraphObject *self, uint64_t node, cudago_answer *a) {
@@ -270,7 +293,7 @@ static int remember(ExecObject *self, PyObject *name, PyObject *row) {
     return PyDict_SetItem(self->found, name, row);
 }
 
-/* _find(name): the row of _nodes() that has the name, or None */
+/* _find(name): the rows of _nodes() that have the name. If there is one, the name need not be looked up again. */
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name) {
     CUDAGO_ENTER(NULL);
     Py_ssize_t n = 0;
@@ -280,8 +303,8 @@ PyObject *cudago_exec_find(ExecObject *self, PyObject *name) {
     cudago_answer a = {0};
     cudago_status st = {0};
     if (key) cudagoExecFind(id, (char *)key, (int)n, &a, &st);
-    PyObject *found = row(&a, &st);
-    if (found && found != Py_None && PyUnicode_CheckExact(name) && remember(self, name, found)) Py_CLEAR(found);
+    PyObject *found = rows(&a, &st);
+    if (found && PyTuple_Size(found) == 1 && PyUnicode_CheckExact(name) && remember(self, name, PyTuple_GetItem(found, 0))) Py_CLEAR(found);
     return found;
 }
 

@@ -91,6 +91,18 @@ func cudagoGraphCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	return n
 }
 
+//export cudagoGraphHasMemory
+func cudagoGraphHasMemory(id C.uint64_t, st *C.cudago_status) (has C.int) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err == nil {
+			has = border.Bool[C.int](g.HasMemory())
+		}
+		return err
+	})
+	return has
+}
+
 // cudagoGraphFind answers with no row if no node has the name.
 //
 //export cudagoGraphFind
@@ -147,6 +159,24 @@ func cudagoGraphNext(id, node C.uint64_t, dependents C.int, to *C.cudago_answer,
 		}
 		return nil
 	})
+}
+
+// cudagoGraphHasEdge reports whether a node waits for another.
+//
+//export cudagoGraphHasEdge
+func cudagoGraphHasEdge(id, from, to C.uint64_t, st *C.cudago_status) (has C.int) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		e, err := g.edge(from, to)
+		if err == nil {
+			has = border.Bool[C.int](e.To.WaitsFor(e.From))
+		}
+		return err
+	})
+	return has
 }
 
 // cudagoGraphRetained answers with the addresses of objects, which are valid as
@@ -291,9 +321,26 @@ func (x *pyExec) numberNodes(g *pyGraph) {
 	}
 	slices.SortFunc(x.nodes, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
 	x.byName = make(map[string]int, len(x.nodes))
-	for i, n := range slices.Backward(x.nodes) {
-		x.byName[n.Name()] = i // two nodes can be "a/b", one of them in a body of "a": the first one gets the name
+	for i, n := range x.nodes {
+		x.enterName(n.Name(), i)
 	}
+}
+
+// enterName notes the name of node i. Two nodes can be "a/b", one of them in a
+// body of "a".
+func (x *pyExec) enterName(name string, i int) {
+	first, taken := x.byName[name]
+	if !taken {
+		x.byName[name] = i
+		return
+	}
+	if x.same == nil {
+		x.same = make(map[string][]int)
+	}
+	if x.same[name] == nil {
+		x.same[name] = []int{first}
+	}
+	x.same[name] = append(x.same[name], i)
 }
 
 // numbers returns the numbers of all nodes, including those of bodies.
@@ -405,12 +452,17 @@ func cudagoExecCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	return n
 }
 
-// cudagoExecFind is cudagoGraphFind for an executable.
+// cudagoExecFind answers with all nodes that have a name: several can.
 //
 //export cudagoExecFind
 func cudagoExecFind(id C.uint64_t, name *C.char, nameLen C.int, to *C.cudago_answer, st *C.cudago_status) {
 	askExec(id, to, st, func(x *pyExec, a *answer) {
-		if i, ok := x.byName[C.GoStringN(name, nameLen)]; ok {
+		name := C.GoStringN(name, nameLen)
+		if same := x.same[name]; same != nil {
+			for _, i := range same {
+				a.execNode(x.nodes[i])
+			}
+		} else if i, ok := x.byName[name]; ok {
 			a.execNode(x.nodes[i])
 		}
 	})

@@ -51,7 +51,7 @@ static int bind_in(PyObject *slots, ExecObject *self, PyObject *const *given, Py
     binding b;
     b.uses = b.begun = 0;
     b.sides[0] = b.sides[1] = NULL;
-    int simple = PyDict_Check(slots);
+    int simple = !self->in_python && PyDict_Check(slots);
     for (Py_ssize_t i = 0; simple > 0 && i < PyTuple_Size(names); i++) simple = add_slot(slots, self, &b, PyTuple_GetItem(names, i), given[i]);
     if (simple > 0 && b.begun) return cudago_change_make(self, &b.change);
     if (b.begun) cudago_change_end(&b.change);
@@ -85,6 +85,14 @@ PyObject *cudago_slots_replace(PyObject **slots, PyObject *const *args, Py_ssize
     *slots = args[1] == Py_None ? NULL : NEW_REF(args[1]);
     Py_XDECREF(before);
     Py_RETURN_TRUE;
+}
+
+/* _in_python(more): an update that Python makes begins, with 1, or ends, with -1 */
+PyObject *cudago_exec_in_python(ExecObject *self, PyObject *more) {
+    long by = PyLong_AsLong(more);
+    if (by == -1 && PyErr_Occurred()) return NULL;
+    self->in_python += (int)by;
+    Py_RETURN_NONE;
 }
 
 /* --- several nodes -------------------------------------------------------------------------------------------------------- */

@@ -91,7 +91,7 @@ static QUIET void change_now(ExecObject *self, void *at, cudago_refusal *why) {
     const cudago_packing *p = a->p;
     PyObject *record;
     cudago_owned *w = cudago_owned_changeable(self->x, a->change->node, &record);
-    if ((a->left = !w || w->k != p->k || has_inside(a->change, p, record) || recounts(a->change, record) ||
+    if ((a->left = self->in_python || !w || w->k != p->k || has_inside(a->change, p, record) || recounts(a->change, record) ||
                    cudago_owned_lost(w) || cudago_pack_lost(p))) return;
     cudago_ref refs[CUDAGO_MAX_CHANGES];
     int n = cudago_packed_values(p) ? 0 : cudago_refs_of(p, refs);

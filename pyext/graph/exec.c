@@ -342,6 +342,7 @@ static PyMethodDef methods[] = {
     {"_update_child", METHOD(cudago_update_child), METH_FASTCALL, NULL},
     {"_update", METHOD(cudago_update_graph), METH_O, NULL},
     {"bind", METHOD(cudago_exec_bind), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_BIND},
+    {"_in_python", METHOD(cudago_exec_in_python), METH_O, NULL},
     {"_change_all", METHOD(cudago_exec_change_all), METH_FASTCALL, NULL},
     {"_node", METHOD(cudago_exec_node_new), METH_FASTCALL, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},

@@ -31,8 +31,9 @@ type pyExec struct {
 	of *pyGraph // the graph it is made from; only until it is adopted
 
 	// Both are made when it is adopted, and immutable from then on.
-	nodes  []numbered     // in the order of their numbers
-	byName map[string]int // in nodes
+	nodes  []numbered       // in the order of their numbers
+	byName map[string]int   // in nodes
+	same   map[string][]int // in nodes, of names that several have; nearly always nil
 }
 
 var execs = execTable{border.NewTable[*pyExec]("graph executable")}

@@ -129,7 +129,7 @@ static int has_slot(PyObject *const *given, Py_ssize_t n) {
 }
 
 static int update(ExecNodeObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    if (has_slot(args, n + (names ? PyTuple_Size(names) : 0))) return 0;
+    if (self->exec->in_python || has_slot(args, n + (names ? PyTuple_Size(names) : 0))) return 0;
     if (self->what == IS_KERNEL && n == 1 && !names && PyDict_CheckExact(args[0])) return update_placed(self, args[0]);
     if (self->what == IS_KERNEL && n > 1 && !names) return update_launch(self, args, n);
     if (n || !names || self->what == IS_OTHER) return 0;

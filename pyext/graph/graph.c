@@ -276,6 +276,8 @@ static PyMethodDef methods[] = {
     {"_edges", METHOD(cudago_graph_edges), METH_NOARGS, NULL},
     {"_edge_data", METHOD(cudago_graph_edge_data), METH_NOARGS, NULL},
     {"_dependencies", METHOD(cudago_graph_dependencies), METH_O, NULL},
+    {"_has_memory", METHOD(cudago_graph_has_memory), METH_NOARGS, NULL},
+    {"_has_edge", METHOD(cudago_graph_has_edge), METH_FASTCALL, NULL},
     {"_dependents", METHOD(cudago_graph_dependents), METH_O, NULL},
     {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},
     {"_params", METHOD(cudago_graph_params), METH_O, NULL},

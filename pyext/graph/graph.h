@@ -346,6 +346,8 @@ PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_edge_data(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_has_memory(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_has_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_retained(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_params(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_record(GraphObject *self, PyObject *number);
@@ -360,6 +362,7 @@ typedef struct {
     cudago_held *held;
     int32_t device;
     PyObject *slots;     /* or NULL */
+    int in_python;       /* how many updates Python makes now, which read what a node does and write it back: then it makes all */
     PyObject *found;     /* dict: rows of _nodes() by name, of nodes that were looked up; they never change. Or NULL */
 } ExecObject;
 
@@ -497,6 +500,7 @@ extern PyType_Spec cudago_exec_node_spec;
 
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
 PyObject *cudago_slots_replace(PyObject **slots, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_exec_in_python(ExecObject *self, PyObject *more);
 PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* update.c: the gate of updates. Inside, nothing may be raised: that runs Python now and then, a finalizer or a collection,

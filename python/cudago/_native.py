@@ -15,8 +15,10 @@ from .errors import ClosedError
 _T = TypeVar("_T")
 _Show = TypeVar("_Show", bound="Callable[..., str]")
 
+_SHOWN, _LONGEST = 20, 80  # of names in a message
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import SupportsIndex
     from typing import final as final
 else:
@@ -89,6 +91,8 @@ def whole(value: object, name: str) -> int:
 def real(value: object, name: str) -> float:
     """Return an argument as a float; an error with its name if it is none, or beyond all."""
     try:
+        if isinstance(value, str | bytes | bytearray):  # float would read them
+            raise TypeError
         return float(cast("float", value))
     except TypeError:
         raise TypeError(f"{name} must be a number, not {type(value).__name__}") from None
@@ -97,12 +101,28 @@ def real(value: object, name: str) -> float:
         raise OverflowError(f"{name} must be a number that a float holds, got {text}") from None
 
 
+def duration(value: object, name: str) -> float:
+    """Return an argument as a time; an error with its name if it is none. It may be endless."""
+    time = real(value, name)
+    if time != time:
+        raise ValueError(f"{name} must be a number, got nan")
+    return time
+
+
 def value_text(value: object) -> str:
     """Return what an argument looks like in a message, if it may be anything."""
     try:
         return f"{value!r:.80}"
     except ValueError:
         return "a number of thousands of digits"
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return what there is, for a message that something is not among it: not all of thousands."""
+    shown = [n if len(n) <= _LONGEST else f"{n[:_LONGEST]}…" for n in names[:_SHOWN]]
+    listed = ", ".join(shown)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"there are {listed or 'none'}{more}"
 
 
 def number_text(number: object) -> str:

@@ -30,7 +30,7 @@ __all__ = ["Statistics", "clear", "configure", "directory", "statistics"]
 _KINDS = ("off", "memory", "disk")
 _MEMORY_BYTES = 64 << 20
 _DISK_BYTES = 512 << 20
-_lock = threading.Lock()  # guards _directory, and configuring
+_lock = threading.RLock()  # guards _directory, and configuring; a signal's handler may do either
 _is_configured = False
 _directory: str | None = None
 
@@ -101,7 +101,11 @@ def configure(
 
 
 def _apply(
-    kind: str, directory: str | os.PathLike[str] | None, max_bytes: SupportsIndex | None
+    kind: str,
+    directory: str | os.PathLike[str] | None,
+    max_bytes: SupportsIndex | None,
+    *,
+    is_first: bool = False,
 ) -> None:
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
@@ -117,10 +121,11 @@ def _apply(
         raise ValueError(f"directory must be the name of a folder, got {chosen!r}")
     if any("\ud800" <= c <= "\udfff" for c in chosen):
         raise ValueError(f"directory must be a name in UTF-8, got {chosen!r}")
-    _set(kind, str(Path(chosen).absolute()) if chosen else "", most)
+    _set(kind, str(Path(chosen).absolute()) if chosen else "", most, is_first)
 
 
-def _set(kind: str, chosen: str, most: int) -> None:
+def _set(kind: str, chosen: str, most: int, is_first: bool) -> None:
+    """Configure the cache; `is_first` if only as long as nobody has."""
     global _directory, _is_configured
     on_disk = kind == "disk" and chosen != ""
     config = {
@@ -129,6 +134,8 @@ def _set(kind: str, chosen: str, most: int) -> None:
         "DiskLimit": most,
     }
     with _lock:
+        if is_first and _is_configured:  # by another thread
+            return
         _core._code_cache("configure", json.dumps(config))
         _directory = chosen if on_disk else None
         _is_configured = True
@@ -166,7 +173,7 @@ def _ensure() -> None:
         kind = os.environ.get("CUDAGO_CACHE", "") or "disk"
         if kind not in _KINDS:
             raise ValueError(f"CUDAGO_CACHE must be {' or '.join(_KINDS)}, got {kind!r}")
-        _apply(kind, None, None)
+        _apply(kind, None, None, is_first=True)
 
 
 def _warn(text: str) -> None:

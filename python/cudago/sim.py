@@ -84,7 +84,8 @@ def check(
 
     Notes
     -----
-    Blocks nest; the innermost decides. Work queued before the block is not checked.
+    Blocks nest, and those of threads and tasks overlap; the one that began last decides. Work
+    queued before the block is not checked.
 
     Examples
     --------

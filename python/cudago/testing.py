@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from . import _core
 from ._driver import live_objects
 from ._graph.graph import Graph
+from ._native import duration
 from ._stream.stream import stream_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["hold", "no_leaks", "settle"]
 
+_MOST_MS = 1 << 31  # one wait, of weeks
 _LATE_ROUNDS = 10  # looks after the time is over, where each has released something
 
 
@@ -58,13 +60,14 @@ def settle(timeout_s: float = 10.0) -> None:
     """
     if not _core._is_open():
         return
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + duration(timeout_s, "timeout_s")
     before: object = None
     late = 0
     # A released object may have held others, so repeat until nothing changes.
     while before != (now := live_objects()) or gc.collect():
         before = now
-        left_ms = max(0, int(1000 * (deadline - time.monotonic())))  # 0 looks, and does not wait
+        # 0 looks, and does not wait.
+        left_ms = int(min(max(0, 1000 * (deadline - time.monotonic())), _MOST_MS))
         late += not left_ms
         if not _core._reaper_flush(left_ms) or late > _LATE_ROUNDS:
             raise TimeoutError(

@@ -42,6 +42,11 @@ class Interface:
         self.__cuda_array_interface__ = {"shape": shape, **data}
 
 
+def _wait(**options) -> None:
+    with cu.sim.create_semaphore() as made:
+        made.wait(0, **options)
+
+
 @pytest.fixture
 def buffer(device, stream):
     with device.allocate(64, stream=stream) as made:
@@ -86,6 +91,12 @@ def buffer(device, stream):
         (lambda s: cu.Graph().to_svg(fold=-HUGE), ValueError, f"fold must .* got {DIGITS}"),
         (lambda s: cu.arange(None, stream=s), TypeError, "start must be a number, not None"),
         (lambda s: cu.sim.create_memory(HUGE), ValueError, f"size must .* got {DIGITS}"),
+        (lambda s: settle("1"), TypeError, "timeout_s must be a number, not str"),
+        (lambda s: settle(float("nan")), ValueError, "timeout_s must be a number, got nan"),
+        (lambda s: _wait(timeout_s=float("nan")), ValueError, "timeout_s .* got nan"),
+        (lambda s: _wait(timeout_s="1"), TypeError, "timeout_s must be a number, not str"),
+        (lambda s: cu.debug.MemoryTimeline(interval_ms="1"), TypeError, "interval_ms .*, not str"),
+        (lambda s: cu.debug.MemoryTimeline(interval_ms=HUGE), OverflowError, "interval_ms must"),
     ],
 )
 def test_it_is_named(call, error, match, stream):
@@ -204,6 +215,14 @@ def test_a_resource_that_cannot_serve_a_device(device, stream):
 def test_settle_looks_where_it_may_not_wait():
     settle()
     settle(0)
+
+
+@pytest.mark.parametrize("endless", [float("inf"), 1e30])
+def test_settle_may_wait_for_ever(endless, stream):
+    with hold(stream) as held:
+        stream.device.allocate(4, stream=stream).fill(0, stream=stream)
+        held.set()
+        settle(endless)
 
 
 def test_a_resource_of_another_device(script):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import pytest
@@ -203,6 +204,44 @@ def test_a_body_cannot_hold_memory(device, graph, stream):
     with pytest.raises((ValueError, cu.UnsupportedError)), body.capture(stream):
         device.allocate(64, stream=stream).close()
     assert body.nodes == ()
+
+
+@pytest.mark.parametrize("what", ["alloc", "free"])
+def test_into_a_graph_that_has_taken_memory_in(graph, device, stream, x, what):
+    """From which nothing can be removed either: what is captured is added as one node, or not."""
+    with cu.Graph(device) as inner, cu.Graph(device) as other:
+        memory = (inner if what == "alloc" else other).allocate(16)
+        if what == "free":
+            inner.free(memory.buffer)
+        graph.embed(inner, name="inner", move=True)
+        with graph.capture(stream) as nodes:
+            x.fill(1, stream=stream)
+            x.fill(2, stream=stream)
+        assert [n.kind for n in nodes] == ["child graph"]
+
+
+def test_the_work_of_many_captures(device, stream, x):
+    """A capture into a graph costs the same, however many nodes that has."""
+
+    def work(n: int) -> int:
+        with cu.Graph(device) as graph:
+            for _ in range(n):
+                graph.memset(x, 0)
+            count = 0
+
+            def note(frame, event, arg):
+                nonlocal count
+                count += event in ("call", "c_call")
+
+            for _ in range(2):  # the first one imports
+                count = 0
+                with graph.capture(stream):
+                    x.fill(1, stream=stream)
+                    sys.setprofile(note)
+                sys.setprofile(None)
+            return count
+
+    assert work(300) == work(10)
 
 
 def test_into_a_graph_that_allocates(graph, stream, x):

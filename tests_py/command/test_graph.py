@@ -73,3 +73,13 @@ def test_no_graph(script, driver):
     done = script.run(COMMAND)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "file cannot be read: No such file or directory\n"
+
+
+def test_names_that_the_encoding_of_the_terminal_lacks(script, driver):
+    with cu.Graph() as graph:
+        graph.join(name="Größe")
+        graph.save(script.directory / "file")
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    run = script.run(COMMAND, **ascii_only)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "\nGr\\xf6\\xdfe: join\n" in run.stdout

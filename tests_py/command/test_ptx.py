@@ -112,3 +112,13 @@ def test_a_file_that_is_not_there_or_no_text(script):
     assert done.stderr == said
     (script.directory / "file.ptx").write_bytes(b"\x7fELF\xff\xfe")
     assert "must be a text file of PTX" in script.run(COMMAND).stderr
+
+
+def test_a_comment_that_the_encoding_of_the_terminal_lacks(script):
+    text = "// Größe\n.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry a() { ret; }\n"
+    (script.directory / "file.ptx").write_text(text, "utf-8")
+    command = [sys.executable, "-W", "error", "-m", "cudago", "ptx", "file.ptx"]
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    run = script.run(command, CUDAGO_DRIVER="sim", **ascii_only)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "1 kernel, PTX 7.0 for sm_70" in run.stdout

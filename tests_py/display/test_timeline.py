@@ -71,6 +71,20 @@ def test_odd_intervals(interval):
         cu.debug.MemoryTimeline(interval_ms=interval)
 
 
+def test_an_interval_of_ages(driver):
+    """Longer than a thread can wait at once."""
+    with cu.debug.MemoryTimeline(interval_ms=1e14) as timeline:
+        assert timeline._thread is not None and timeline._thread.is_alive()
+    assert len(timeline.samples) == 2
+
+
+def test_a_handler_of_a_signal_reads_it(driver):
+    """Amid a sample too."""
+    timeline = cu.debug.MemoryTimeline(interval_ms=None)
+    with timeline, timeline._lock:
+        assert len(timeline.samples) == 1
+
+
 def test_it_is_of_one_block(driver):
     timeline = cu.debug.MemoryTimeline(interval_ms=None)
     with pytest.raises(RuntimeError, match="has not begun"):

@@ -62,6 +62,12 @@ def test_a_value_that_is_equal_but_not_the_same(device, stream):
     note(stream, b"")
     note(stream, np.float32(-0.0))
     assert len(seen) == 10
+    for value in (range(0, 3, 2), range(0, 4, 2), range(0), range(1, 1), range(0, 3, 2)):
+        note(stream, value)
+    assert [repr(v) for v in seen[10:]] == [
+        *("range(0, 3, 2)", "range(0, 4, 2)", "range(0, 0)", "range(1, 1)")
+    ]
+    assert "(value: range(0, 4, 2))" in note.explain()
 
 
 def test_views_of_the_same_memory_are_the_same(counted, a, stream):

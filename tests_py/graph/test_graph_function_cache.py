@@ -253,6 +253,24 @@ def test_clear(counted, a, stream):
     assert (counted.calls, numbers(a, stream)) == (2, 3)
 
 
+def test_clear_amid_a_capture(a, stream):
+    """What the capture has read before that counts no more."""
+    value = 1
+
+    @cu.graph
+    def fill(s, x):
+        nonlocal value
+        x.fill(value, stream=s)
+        if value == 1:
+            value = 2
+            fill.clear()
+
+    for expected in 1, 2, 2:
+        fill(stream, a.view("u1"))
+        assert numbers(a, stream) == 0x01010101 * expected
+    assert len(fill.graphs) == 1
+
+
 def test_memory_is_kept_by_the_graphs_alone(counted, device, stream, a):
     def array():
         return np.zeros(N, "i4")

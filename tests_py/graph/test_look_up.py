@@ -244,6 +244,50 @@ def test_a_node_of_another_graph(graph, x):
             look(graph.memset(x, 0)._id)
 
 
+def test_many_names_are_not_all_in_a_message(graph, x):
+    graph.memset(x, 0, name="n" * 1000)
+    for _ in range(30):
+        graph.join()
+    first = ", ".join(["n" * 80 + "…", *(f"empty_{i}" for i in range(19))])
+    step = graph.instantiate()
+    for of in graph, step:
+        assert missing(of, "a") == f"no node is called 'a'; there are {first} and 11 more"
+        assert len(missing(of, "a" * 10_000)) < 1000
+    with pytest.raises(TypeError, match=r"there are s0, .*s19 and 80 more$"):
+        for i in range(100):
+            graph.memset(cu.slot(f"s{i}", x), 0)
+        graph.instantiate().bind(a=x)
+
+
+def test_a_name_that_two_nodes_have_is_no_look_up(graph, x):
+    inside = graph.if_then(graph.condition(1), name="a").body
+    inside.memset(x, 1, name="b")
+    graph.memset(x, 2, name="a/b")
+    step = graph.instantiate()
+    assert "a/b" in step
+    for _ in range(2):
+        assert missing(step, "a/b") == "several nodes are called 'a/b': take one of step.nodes"
+
+
+def test_nodes_in_graphs(graph, device, stream, x):
+    node, gone = graph.memset(x, 0), graph.memset(x, 0)
+    body = graph.if_then(graph.condition(1)).body
+    inside = body.memset(x, 1)
+    graph.remove(gone)
+    with cu.Graph(device) as other:
+        found = [n in of for of in (graph, body, other) for n in (node, gone, inside)]
+        assert found == [True, False, False, False, False, True, False, False, False]
+        with stream.capture() as captured:
+            x.fill(1, stream=stream)
+            with pytest.raises(ValueError, match="still being captured"):
+                _ = node in captured
+        assert captured.nodes[0] in captured
+    for of in other, captured:
+        of.close()
+        with pytest.raises(cu.ClosedError, match="graph is closed"):
+            _ = node in of
+
+
 # --- work -----------------------------------------------------------------------------------------
 
 
@@ -269,13 +313,14 @@ def work(n: int, x) -> tuple[list[int], list[int]]:
         last = graph
         hosts = [bytearray(4) for _ in range(n)]
         for i, host in enumerate(hosts):
-            last = last.memcpy(x, host, name=f"n{i}")
+            last = last.memcpy(x, host, name=f"n{i}").memset(x, 0, name=f"a/{i}")
         with graph.instantiate() as step:
             one = [
                 lambda: graph["n3"], lambda: step["n3"], lambda: step["n3"].update(src=hosts[0]),
                 lambda: graph["n3"].name, lambda: graph["n3"].kind, lambda: graph["n3"].retained,
                 lambda: [*graph["n3"].dependencies], lambda: [*graph["n3"].dependents],
                 lambda: repr(graph), lambda: repr(step), lambda: repr(graph["n3"]),
+                lambda: step["a/3"], lambda: "a/3" in step, lambda: graph["n3"] in graph,
             ]  # fmt: skip
             every = [
                 lambda: graph.nodes, lambda: names(graph), lambda: graph.edges,
@@ -292,6 +337,21 @@ def test_the_work_of_a_look_up(x, driver):
     assert many_one == few_one
     for few, many in zip(few_all, many_all, strict=True):
         assert many <= 20 * few
+
+
+def test_the_work_of_one_edge_of_many(driver):
+    def edges(n: int) -> list[int]:
+        with cu.Graph() as graph:
+            ends = [graph.join() for _ in range(n)]
+            last, more = graph.join(*ends), graph.join()
+            of = last.dependencies
+            changes = [
+                lambda: ends[3] in of, lambda: more in of, lambda: of.add(more),
+                lambda: of.add(more), lambda: of.remove(more), lambda: of.discard(more),
+            ]  # fmt: skip
+            return [calls(f) for f in changes]
+
+    assert edges(200) == edges(10)
 
 
 # --- what is kept ---------------------------------------------------------------------------------

@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
+import tracemalloc
 import weakref
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +17,9 @@ import cudago as cu
 from cudago.testing import hold, settle
 
 from .operand import CONFIG, N, full, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 np = pytest.importorskip("numpy")
 
@@ -336,3 +343,88 @@ def test_slots_that_are_exchanged_while_one_is_looked_up(device, rooms, stream):
     step.launch(stream)
     assert numbers(rooms[0], stream) == 3
     step.close()
+
+
+def _least_memory(do: Callable[[], object]) -> int:
+    """Return the least that one of several calls allocates on the way."""
+    least = []
+    tracemalloc.start()
+    try:
+        for _ in range(8):
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            do()
+            least.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    return min(least)
+
+
+@pytest.mark.parametrize("names", [1, 2000])
+def test_a_node_with_a_slot_costs_the_same_in_any_graph(graph, rooms, names):
+    """What many nodes cost is then linear."""
+    x, y, _ = rooms
+
+    def add(count: int) -> list[cu.Node]:
+        slots = [cu.slot(f"src{i}", x) for i in range(min(names, count))]
+        return [graph.memcpy(y, slots[i % len(slots)]) for i in range(count)]
+
+    def change(nodes: list[cu.Node]) -> tuple[int, int, int]:
+        kept, gone = iter(nodes[:20]), iter(nodes[20:])
+        return (
+            _least_memory(lambda: add(1)),
+            _least_memory(lambda: next(kept).update(src=cu.slot("new", x))),
+            _least_memory(lambda: graph.remove(next(gone))),
+        )
+
+    few = change(add(40))
+    many = change(add(2000))
+    assert all(m < f + 4000 for f, m in zip(few, many, strict=True)), (few, many)
+
+
+def test_threads_that_add_nodes_lose_no_slot(graph, rooms):
+    x, y, _ = rooms
+    each = 300
+
+    def add() -> None:
+        for _ in range(each):
+            graph.memcpy(y, cu.slot("src", x))
+
+    threads = [threading.Thread(target=add) for _ in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    with graph.instantiate() as step:
+        step.bind(src=x[:])
+        assert {id(node.params.src) for node in step.nodes} == {id(step.nodes[0].params.src)}
+
+
+def test_slots_are_those_of_all_changes(graph, rooms):
+    """However many come before somebody asks."""
+    x, y, z = rooms
+    nodes = [graph.memcpy(y, cu.slot(f"s{i % 3}", x)) for i in range(300)]
+    for node in nodes[::2]:
+        node.update(src=cu.slot("even", z))
+    for node in nodes[:100]:
+        graph.remove(node)
+    with graph.instantiate() as step, graph.clone() as clone:
+        assert set(step.slots) == {"s0", "s1", "s2", "even"}
+        assert not graph.diff(clone)
+        before = {node.name: node.params.src for node in step.nodes}
+        even, one, last = x[:], x[:], x[:]
+        step.bind(even=even, s1=one)
+        for i in range(100, 300):
+            name = f"memcpy_{i}"
+            expected = even if i % 2 == 0 else one if i % 3 == 1 else before[name]
+            assert step[name].params.src is expected
+        for _ in range(1000):
+            step["memcpy_100"].update(src=cu.slot("last", x))
+        assert set(step.slots) == {"s0", "s1", "s2", "even", "last"}
+        step.bind(last=last)
+        assert step["memcpy_100"].params.src is last

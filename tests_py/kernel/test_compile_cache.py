@@ -318,3 +318,18 @@ def test_import_makes_no_folder(script, tmp_path):
     assert done.returncode == 0
     assert not folder.exists()
     assert sys.modules["cudago.compile_cache"] is compile_cache
+
+
+def test_what_another_thread_configures_amid_the_first_use_holds(cache, monkeypatch):
+    monkeypatch.setattr(compile_cache, "_is_configured", False)
+    of = compile_cache._default_directory
+
+    def slow():
+        monkeypatch.setattr(compile_cache, "_default_directory", of)
+        thread = threading.Thread(target=compile_cache.configure, args=("memory",))
+        thread.start()
+        thread.join()
+        return of()
+
+    monkeypatch.setattr(compile_cache, "_default_directory", slow)
+    assert compile_cache.directory() is None

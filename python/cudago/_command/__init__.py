@@ -30,7 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     with pipe.may_break():
         options = _parsed(sys.argv[1:] if arguments is None else list(arguments))
         if options.main is not run.main:
-            return int(options.main(options))
+            with pipe.escaped():
+                return int(options.main(options))
     return int(options.main(options))  # a script's pipes are its own, as python SCRIPT leaves them
 
 

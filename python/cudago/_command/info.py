@@ -67,7 +67,7 @@ def collect() -> dict[str, Any]:
 
 def loaded(library: str) -> str | None:
     """Return the path of a library loaded by this process, such as ``libnvrtc.so``."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines():
         file = line.partition("/")[2]
         if file.rpartition("/")[2].startswith(library):
             return "/" + file

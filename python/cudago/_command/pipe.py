@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Pipes whose reader leaves before the end, as in ``cudago info | head -1``."""
+"""What is printed: to a reader that leaves before the end, or in an encoding that lacks letters."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -12,6 +13,20 @@ from collections.abc import Generator
 
 # What a shell gives for a program that the signal ends, which Python does not let it do.
 BROKEN = 128 + signal.SIGPIPE
+
+
+@contextlib.contextmanager
+def escaped() -> Generator[None, None, None]:
+    """Print what the terminal's encoding has not as escapes, such as names of nodes and files."""
+    stream = sys.stdout
+    before = stream.errors if isinstance(stream, io.TextIOWrapper) else None
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=before)
 
 
 @contextlib.contextmanager

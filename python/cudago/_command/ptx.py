@@ -59,7 +59,7 @@ def _declared(parameter: str) -> tuple[str, str]:
 def main(options: argparse.Namespace) -> int:
     """Print the kernels; return 1 if one cannot run here."""
     try:
-        text = options.file.read_text()
+        text = options.file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:
         why = getattr(e, "strerror", None) or e
         print(f"{options.file} must be a text file of PTX: {why}", file=sys.stderr)

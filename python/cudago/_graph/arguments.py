@@ -30,10 +30,10 @@ from .._tensor.tensor import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
-_PLAIN = frozenset({bool, str, type(None), type(...), range, type(NotImplemented)})
+_PLAIN = frozenset({bool, str, type(None), type(...), type(NotImplemented)})
 _CHANGING = (_core.Graph, _core.GraphExec, set, deque)
 _DEEPEST = 16
-UNCHANGING = _PLAIN | {int, float, LaunchConfig}
+UNCHANGING = _PLAIN | {int, float, range, LaunchConfig}
 _DEVICE_KINDS = (0, 1, 7, 8)  # enum cudago_cell_kind: what the host does not read
 _ARRAYS = ("__dlpack__", "__cuda_array_interface__", "__array_interface__")
 
@@ -194,6 +194,8 @@ def _text(key: Any, never: bool) -> str:
         return f"this {rest[0].__name__}"
     if cls in _PLAIN:
         return repr(rest[0])
+    if cls is range:
+        return repr(range(*rest))
     if cls is LaunchConfig:
         return "LaunchConfig(" + ", ".join(str(part) for part in rest[0] if part) + ")"
     if cls is Tensor and not never:
@@ -323,6 +325,11 @@ def _bytes(path: str, given: bytes) -> Leaf:
     return Leaf(path, (bytes, len(given)), [given])
 
 
+def _range(path: str, given: range) -> Leaf:
+    # Ranges of the same numbers are equal, and may have other ends.
+    return Leaf(path, (range, given.start, given.stop, given.step))
+
+
 def _config(path: str, given: LaunchConfig) -> Leaf:
     return Leaf(path, (LaunchConfig, given._key()))
 
@@ -358,6 +365,7 @@ _OURS: dict[type, Callable[[str, Any], Leaf]] = {
     float: _float,
     complex: _complex,
     bytes: _bytes,
+    range: _range,
     LaunchConfig: _config,
     Tensor: _tensor,
     Buffer: _buffer,

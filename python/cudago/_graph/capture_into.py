@@ -75,7 +75,7 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph, made: list[int])
         _move(graph, after, captured, made)
         return
     told = {number: captured._params(number) for number in kinds}
-    removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
+    removable = graph._body_id or not graph._has_memory()
     if not removable or not all(is_known(kinds[n], told[n], captured) for n in kinds):
         if rows:
             note_added(made, graph._add_child, after, captured, None, False)

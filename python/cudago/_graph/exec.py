@@ -15,9 +15,11 @@ from ..errors import ClosedError, CUDAError, GraphUpdateError
 from .again import in_order
 from .embedding import launch_into
 from .exec_node import ExecNode
+from .in_turn import in_turn
+from .iteration import not_found
 from .profile import GraphProfile, profile_of
 from .retained import Retained, retained_of
-from .slot import bind, moved, numbers, set_uses, unchanged, uses_of
+from .slot import bind, moved, numbers, set_uses, take_uses, unchanged, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +79,7 @@ class GraphExec(_core.GraphExec):
         """Whether it is a node of the executable, or the name of one."""
         if isinstance(node, ExecNode):
             node = node.name if node.exec is self else None
-        return isinstance(node, str) and self._find(node) is not None
+        return isinstance(node, str) and bool(self._find(node))
 
     def update(self, graph: Graph) -> None:
         """Change every node to what a graph says, for later launches.
@@ -166,7 +168,7 @@ class GraphExec(_core.GraphExec):
             _update(self, graph)
         except GraphUpdateError:
             made: GraphExec = graph._instantiate(self._flags)
-            set_uses(made, uses_of(graph))
+            take_uses(made, graph)
             return made
         return self
 
@@ -185,7 +187,7 @@ class GraphExec(_core.GraphExec):
                 f"bind takes objects by the names of their slots, and no positional arguments, got "
                 f"{len(args)}"
             )
-        bind(self, objects)
+        in_turn(self, bind, self, objects)
 
     def profile(self, stream: StreamLike) -> GraphProfile:
         """Run each node alone, one after the other, and measure how long it takes.
@@ -242,15 +244,13 @@ class GraphExec(_core.GraphExec):
 
     def _named(self, name: str) -> ExecNode:
         """Return a node that was not looked up before."""
+        rows = self._find(name)
+        if len(rows) == 1:
+            return self._node(*rows[0])
         # Nodes of bodies are called as in "loop/fill", and so may be one of the graph.
-        if isinstance(name, str) and "/" in name and _is_shared(name, self):
+        if rows:
             raise KeyError(f"several nodes are called {name!r}: take one of step.nodes")
-        row = self._find(name)
-        if row is not None:
-            return self._node(*row)
-        names = ", ".join(own for _, own, _ in self._nodes())
-        what = "no node is called" if isinstance(name, str) else "nodes are found by name, not by"
-        raise KeyError(f"{what} {name!r}; there are {names or 'none'}")
+        raise KeyError(not_found(name, [own for _, own, _ in self._nodes()]))
 
     def _launch_into(self, stream: Stream) -> None:
         """Launch on a stream that is capturing; the native launch calls this."""
@@ -273,10 +273,6 @@ class GraphExec(_core.GraphExec):
         except ClosedError:  # the interpreter is ending
             return "<cudago.GraphExec: closed>"
         return f"<cudago.GraphExec of {nodes} nodes, launched {self.launch_count} times>"
-
-
-def _is_shared(name: str, step: GraphExec) -> bool:
-    return [own for _, own, _ in step._nodes()].count(name) > 1
 
 
 def _note_origin(error: GraphUpdateError, graph: Graph) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._native import final
+from .in_turn import in_turn
 from .params import params_of
 from .update import update_node
 
@@ -31,7 +32,7 @@ class ExecNode(_core.ExecNode):
 
     def _update(self, /, *args: Any, **kwargs: Any) -> None:
         """Do what the native `update` leaves to Python."""
-        update_node(self, self.exec, args, kwargs)
+        in_turn(self.exec, update_node, self, self.exec, args, kwargs)
 
     @property
     def params(self) -> NodeParams | None:
@@ -66,7 +67,8 @@ class ExecNode(_core.ExecNode):
         -------
         context manager
             It restores also if the block raises, and leaves alone an executable that the block has
-            closed. Such blocks can be nested.
+            closed. Such blocks can be nested, and those of threads and tasks overlap: the node is
+            skipped until the last one ends.
 
         Raises
         ------

@@ -148,8 +148,12 @@ class GraphFunction(Generic[_P]):
         ----------
         ``cuGraphExecDestroy``, ``cuGraphDestroy``
         """
-        self._entries.clear()
-        self._replay_last = None
+        self._entries = {}  # a call under way stores what it captures in the other one
+        self._forget_last()
+
+    def _forget_last(self) -> None:
+        """Have the next call look its graph up."""
+        self._recent = self._replay_last = None
 
     # --- how a call is made -----------------------------------------------------------------------
 
@@ -215,16 +219,21 @@ class GraphFunction(Generic[_P]):
             entry = its_entry()
             if entry and objects.are(given) and self._replay(entry, stream, [], version):
                 return True
+        entries = self._entries
         all_args, all_kwargs, named = self._arguments(place, args, kwargs)
         leaves = leaves_of(named)
         key = (stream._ordinal, place, tuple(named), *signature_of(leaves))
-        found = self._entries.get(key)
+        found = entries.get(key)
         version = self._replay(found, stream, leaves) if found is not None else 0
         if found is None or not version:
-            self._capture(key, stream, leaves, all_args, all_kwargs)
+            self._capture(entries, key, stream, leaves, all_args, all_kwargs)
         elif not kwargs and (remembered := Recent.of(given, leaves)):
-            self._recent = (stream._ordinal, place, remembered, ref(found), version)
-            self._remember(found, version, place, given)
+            try:
+                self._recent = (stream._ordinal, place, remembered, ref(found), version)
+                self._remember(found, version, place, given)
+            finally:
+                if self._entries.get(key) is not found:  # another thread has dropped it
+                    self._forget_last()
         return True
 
     def _replay(self, entry: Entry, stream: Stream, leaves: list[Leaf], version: int = 0) -> int:
@@ -260,6 +269,7 @@ class GraphFunction(Generic[_P]):
 
     def _capture(
         self,
+        entries: dict[Hashable, Entry],
         key: Hashable,
         stream: Stream,
         leaves: list[Leaf],
@@ -269,7 +279,7 @@ class GraphFunction(Generic[_P]):
         """Capture the function, and launch the graph."""
         with stream.capture("thread_local") as graph:
             self._run(args, kwargs)
-        entry = self._entries.setdefault(key, Entry())
+        entry = entries.setdefault(key, Entry())
         me = get_ident()
         if me in entry.users:
             with executable_of(graph) as step:
@@ -283,8 +293,8 @@ class GraphFunction(Generic[_P]):
                 entry.launch(stream)
         finally:
             entry.users.discard(me)
-            if entry.step is None and self._entries.get(key) is entry:
-                self._entries.pop(key, None)
+            if entry.step is None and entries.get(key) is entry:
+                entries.pop(key, None)
         self._make_room(entry)
 
     def _make_room(self, newest: Entry) -> None:
@@ -296,7 +306,7 @@ class GraphFunction(Generic[_P]):
             _, key = min(others, key=operator.itemgetter(0))
             if self._entries.pop(key, None) is not None:
                 self._dropped += 1
-                self._replay_last = None  # it may be of that graph
+                self._forget_last()  # it may be of that graph
 
     def _in_order(self) -> list[Entry]:
         return sorted(list(self._entries.values()), key=lambda e: e.created)
@@ -458,4 +468,4 @@ def _forget(function: ref[Any], key: Hashable, gone: Any) -> None:
     if entry is not None and any(known.same is gone for known in entry.known):
         assert of is not None
         of._entries.pop(key, None)
-        of._replay_last = None
+        of._forget_last()

@@ -12,6 +12,7 @@ from .._native import final
 from .._ordinal import device_at
 from .._stream.fork import Fork
 from .._stream.stream import stream_of
+from ..errors import ClosedError
 from .builder import Builder
 from .collector import watch_collections
 from .condition import Condition
@@ -19,11 +20,11 @@ from .diff import GraphDiff, differences
 from .edge import port_of
 from .foreign import Shared
 from .inside import Inside
-from .iteration import Iteration
+from .iteration import Iteration, not_found
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
-from .slot import change_uses, moved, numbers, set_uses, unchanged, uses_of, without
+from .slot import forget, moved, numbers, set_uses, take_uses, unchanged, uses_of
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -196,9 +197,13 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         number = _number(node, "node")
         if node.graph is self and node.is_removed and not self.is_closed:
             return
-        self._remove(number)
-        if uses_of(self):
-            change_uses(self, lambda uses: without(uses, number))
+        try:
+            self._remove(number)
+        except ClosedError:
+            if self.is_closed or node.graph is not self:
+                raise
+            return  # another thread has removed it
+        forget(self, number)
 
     def add_edge(
         self,
@@ -318,9 +323,7 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         row = self._find(name)
         if row is not None:
             return self._node_of(row)
-        names = ", ".join(own for _, _, own, _ in self._nodes())
-        what = "no node is called" if isinstance(name, str) else "nodes are found by name, not by"
-        raise KeyError(f"{what} {name!r}; there are {names or 'none'}")
+        raise KeyError(not_found(name, [own for _, _, own, _ in self._nodes()]))
 
     def clone(self) -> Graph:
         """Return a copy of the graph, which holds the operands itself.
@@ -344,7 +347,7 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         if not uses_of(self):
             made: Graph = self._clone()
             return made
-        made, ours, uses = unchanged(self, self._clone)
+        made, ours, uses = unchanged(self, lambda: self._clone())
         set_uses(made, moved(uses, dict(zip(ours, numbers(made), strict=True))))
         return made
 
@@ -393,7 +396,7 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
         flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
         made: GraphExec = self._instantiate(flags)
-        set_uses(made, uses_of(self))
+        take_uses(made, self)
         if upload is not None:
             made.upload(upload)
         return made

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._native import names_text, value_text
 from .again import in_order
 from .node import Node
 
@@ -26,7 +27,9 @@ class Iteration:
         """
         graph: Any = self
         rows = {row[0]: row for row in graph._nodes()}
-        order = in_order(list(rows), graph._edges())
+        # Another thread can have added nodes in between.
+        edges = [(a, b) for a, b in graph._edges() if a in rows and b in rows]
+        order = in_order(list(rows), edges)
         return iter([graph._node_of(rows[number]) for number in order])
 
     def __contains__(self, node: object) -> bool:
@@ -36,4 +39,15 @@ class Iteration:
             return graph._find(node) is not None
         if not isinstance(node, Node):
             return False
-        return any(row[0] == node._id for row in graph._nodes())
+        try:
+            graph._node_row(node._id)
+        except ValueError:  # of another graph, or removed: or is the graph closed?
+            graph._count()
+            return False
+        return True
+
+
+def not_found(name: object, names: list[str]) -> str:
+    """Return why there is no such node among those of these names."""
+    what = "no node is called" if isinstance(name, str) else "nodes are found by name, not by"
+    return f"{what} {value_text(name)}; {names_text(names)}"

@@ -40,10 +40,11 @@ class Neighbors(MutableSet["Node"]):
     ()
     """
 
-    __slots__ = ("_ends", "_set")
+    __slots__ = ("_ends", "_has", "_set")
 
     _ends: Callable[[], tuple[Node, ...]]
     _set: Callable[[tuple[int, ...], tuple[int, ...]], None]  # of nodes to add, and to remove
+    _has: Callable[[int], bool]  # whether a node is among them, whose number may be of no node
 
     def __init__(self) -> None:
         raise TypeError("Neighbors are made by cudago: node.dependencies and node.dependents")
@@ -54,7 +55,13 @@ class Neighbors(MutableSet["Node"]):
         return set(it)
 
     def __contains__(self, node: object) -> bool:
-        return node in self._ends()
+        if not isinstance(node, _core.Node):
+            return False
+        try:
+            return self._has(node._id)
+        except ValueError:  # of another graph, or removed; or is the graph closed?
+            self._ends()
+            return False
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._ends())
@@ -78,7 +85,13 @@ class Neighbors(MutableSet["Node"]):
         TypeError, ValueError
             As for `Graph.add_edge`.
         """
-        self._change([value], ())
+        number = _number(value)
+        try:
+            if not self._has(number):
+                self._set((number,), ())
+        except ValueError:
+            if value not in self:  # else another thread has added it in between
+                raise
 
     def discard(self, value: Node) -> None:
         """Remove the edge, if there is one.
@@ -88,7 +101,12 @@ class Neighbors(MutableSet["Node"]):
         value : Node
             The node at its other end.
         """
-        self._change((), [value])
+        try:
+            if value in self:
+                self._set((), (value._id,))
+        except ValueError:
+            if value in self:  # else another thread has removed it in between
+                raise
 
     def clear(self) -> None:
         """Remove all of the edges."""
@@ -96,11 +114,20 @@ class Neighbors(MutableSet["Node"]):
 
     def _change(self, add: Iterable[object], remove: Container[object]) -> None:
         """Add edges to nodes, and remove those to others, in one call: see ``_neighbors``."""
-        now = dict.fromkeys(self._ends())
-        new = dict.fromkeys([_number(node) for node in add if node not in now])
-        old = [node._id for node in now if node in remove]
-        if new or old:
-            self._set(tuple(new), tuple(old))
+        wanted = [_number(node) for node in add]
+        while True:
+            ends = self._ends()
+            now = {node._id for node in ends}
+            new = dict.fromkeys([number for number in wanted if number not in now])
+            old = [node._id for node in ends if node in remove]
+            try:
+                if new or old:
+                    self._set(tuple(new), tuple(old))
+            except ValueError:
+                if self._ends() != ends:  # another thread has changed some in between
+                    continue
+                raise
+            return
 
     def _but(self, kept: Iterable[object]) -> set[Node]:
         return set(self._ends()).difference(_nodes(kept))
@@ -144,10 +171,11 @@ class Neighbors(MutableSet["Node"]):
 def neighbors(
     ends: Callable[[], tuple[Node, ...]],
     change: Callable[[tuple[int, ...], tuple[int, ...]], None],
+    has: Callable[[int], bool],
 ) -> Neighbors:
     """Make the set of the nodes that a function returns."""
     made = Neighbors.__new__(Neighbors)
-    made._ends, made._set = ends, change
+    made._ends, made._set, made._has = ends, change, has
     return made
 
 

@@ -10,6 +10,7 @@ from .. import _core
 from .._native import final
 from ..errors import ClosedError
 from .builder import Builder
+from .in_turn import in_turn
 from .neighbors import Neighbors, neighbors
 from .params import params_of
 from .retained import Retained, retained_of
@@ -86,6 +87,7 @@ class Node(Builder, _core.Node):
         return neighbors(
             lambda: tuple([graph._node(id) for (id,) in graph._dependencies(self._id)]),
             lambda add, remove: graph._neighbors(self._id, add, remove, False),
+            lambda other: graph._has_edge(other, self._id),
         )
 
     @dependencies.setter
@@ -100,6 +102,7 @@ class Node(Builder, _core.Node):
         return neighbors(
             lambda: tuple([graph._node(id) for (id,) in graph._dependents(self._id)]),
             lambda add, remove: graph._neighbors(self._id, add, remove, True),
+            lambda other: graph._has_edge(self._id, other),
         )
 
     @dependents.setter
@@ -250,7 +253,7 @@ class Node(Builder, _core.Node):
         >>> node.params.value
         2
         """
-        update_node(self, self.graph, args, kwargs)
+        in_turn(self.graph, update_node, self, self.graph, args, kwargs)
 
     @property
     def retained(self) -> tuple[Retained, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from .. import _core
+from .._native import names_text, value_text
 from ..errors import ClosedError
 from .own_kernel import placed
 
@@ -98,22 +99,82 @@ class Use(NamedTuple):
 Uses: TypeAlias = dict[str, tuple[Use, ...]]
 
 
+class _Change(NamedTuple):
+    """Slots that a node has from now on, by place; `is_new` if it keeps none of before."""
+
+    node: int
+    kind: str
+    slots: dict[str | int, str]
+    is_new: bool
+
+
+class Pending(NamedTuple):
+    """Uses, and a change to them, which nobody has asked about yet. Never changed, but replaced.
+
+    A graph of a hundred thousand nodes has as many changes: to make new uses for each would cost
+    the square of that.
+    """
+
+    before: Uses | Pending | None
+    change: _Change
+    depth: int  # of changes
+    most: int  # of which there are to be, so that they cannot grow for ever
+
+    @classmethod
+    def of(cls, before: Uses | Pending | None, change: _Change) -> Pending:
+        """Return uses with one change more."""
+        if isinstance(before, Pending):
+            return cls(before, change, before.depth + 1, before.most)
+        return cls(before, change, 1, 64 + 2 * sum(map(len, (before or {}).values())))
+
+    def made(self) -> Uses:
+        """Return the uses after the changes."""
+        changes: list[_Change] = []
+        uses: Uses | Pending | None = self
+        while isinstance(uses, Pending):
+            changes.append(uses.change)
+            uses = uses.before
+        names: dict[str, dict[tuple[int, str | int], Use]] = {}
+        nodes: dict[int, dict[str | int, str]] = {}
+        for name, them in (uses or {}).items():
+            names[name] = {(use.node, use.place): use for use in them}
+            for use in them:
+                nodes.setdefault(use.node, {})[use.place] = name
+        for node, kind, slots, is_new in reversed(changes):
+            before = nodes.setdefault(node, {})
+            for place in [place for place in before if is_new or place in slots]:
+                name = before.pop(place)
+                names[name].pop((node, place))
+                if not names[name]:
+                    names.pop(name)
+            for place, name in slots.items():
+                names.setdefault(name, {})[node, place] = Use(node, kind, place)
+                before[place] = name
+        return {name: tuple(them.values()) for name, them in names.items()}
+
+
 def uses_of(holder: Graph | GraphExec) -> Uses:
     """Return where the slots of a graph or an executable are used. Never changed, but replaced."""
-    return holder._uses or {}
-
-
-def change_uses(holder: Graph | GraphExec, how: Callable[[Uses], Uses]) -> None:
-    """Replace what `uses_of` returns; nothing is lost of what another thread does meanwhile."""
-    while True:
-        before = holder._uses
-        if holder._replace_uses(before, how(before or {}) or None):
-            return
+    while isinstance(uses := holder._uses, Pending):
+        holder._replace_uses(uses, uses.made() or None)
+    return uses or {}
 
 
 def set_uses(holder: Graph | GraphExec, uses: Uses) -> None:
     """Say where slots are used."""
-    change_uses(holder, lambda _: uses)
+    while not holder._replace_uses(holder._uses, uses or None):
+        pass
+
+
+def _change(holder: Graph | GraphExec, change: _Change) -> None:
+    """Change where slots are used: nothing is lost of what another thread does meanwhile."""
+    while True:
+        before = holder._uses
+        now = Pending.of(before, change)
+        if holder._replace_uses(before, now):
+            break
+    if now.depth > now.most:
+        uses_of(holder)
 
 
 def check(graph: Graph) -> None:
@@ -124,15 +185,7 @@ def check(graph: Graph) -> None:
 
 def note(graph: Graph, node: int, kind: str, given: Iterable[tuple[str | int, Any]]) -> None:
     """Note the slots among the operands of a new node."""
-    places = [(place, it.name) for place, it in given if type(it) is Slot]
-
-    def more(before: Uses) -> Uses:
-        uses = dict(before)
-        for place, name in places:
-            uses[name] = (*uses.get(name, ()), Use(node, kind, place))
-        return uses
-
-    change_uses(graph, more)
+    note_update(graph, node, kind, given)
 
 
 def note_update(
@@ -144,19 +197,13 @@ def note_update(
 ) -> None:
     """Note the slots among what an update gave a node; `is_new` if nothing else of it remains."""
     places = {place: operand.name for place, operand in given if type(operand) is Slot}
-    if not places and not (is_new and uses_of(holder)):
-        return
+    if places or (is_new and holder._uses):
+        _change(holder, _Change(node, kind, places, is_new))
 
-    def others(before: Uses) -> Uses:
-        uses = {
-            name: tuple(u for u in them if u.node != node or not (is_new or u.place in places))
-            for name, them in before.items()
-        }
-        for place, name in places.items():
-            uses[name] = (*uses.get(name, ()), Use(node, kind, place))
-        return {name: them for name, them in uses.items() if them}
 
-    change_uses(holder, others)
+def forget(graph: Graph, node: int) -> None:
+    """Forget the slots of a node that was removed."""
+    note_update(graph, node, "", (), is_new=True)
 
 
 def check_update(holder: Graph | GraphExec, given: Iterable[Any]) -> None:
@@ -179,12 +226,6 @@ def moved(uses: Uses, numbers: Mapping[int, int]) -> Uses:
     return {name: them for name, them in kept.items() if them}
 
 
-def without(uses: Uses, node: int) -> Uses:
-    """Return the uses in all nodes but one."""
-    kept = {name: tuple(u for u in them if u.node != node) for name, them in uses.items()}
-    return {name: them for name, them in kept.items() if them}
-
-
 def numbers(holder: Graph | GraphExec) -> list[int]:
     """Return the numbers of the nodes, in the order of their creation."""
     return [row[0] for row in holder._nodes()]
@@ -196,10 +237,16 @@ def unchanged(graph: Graph, make: Callable[[], T]) -> tuple[T, list[int], Uses]:
     Another thread may change the graph meanwhile: then it is made again.
     """
     while True:
-        before, uses = numbers(graph), graph._uses
+        before, uses = numbers(graph), uses_of(graph)
         made = make()
-        if graph._uses is uses and numbers(graph) == before:
-            return made, before, uses or {}
+        if graph._uses is (uses or None) and numbers(graph) == before:
+            return made, before, uses
+
+
+def take_uses(step: GraphExec, graph: Graph) -> None:
+    """Give a new executable the slots of its nodes; the graph can have others by now."""
+    if uses := uses_of(graph):
+        set_uses(step, moved(uses, {number: number for number in numbers(step)}))
 
 
 def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:
@@ -225,7 +272,7 @@ def _changes(
     changes: dict[int, tuple[str, dict[str | int, Any]]] = {}
     for name, given in objects.items():
         if name not in uses:
-            raise TypeError(f"no slot is called {name!r}; there are {', '.join(uses) or 'none'}")
+            raise TypeError(f"no slot is called {value_text(name)}; {names_text(list(uses))}")
         for use in uses[name]:
             if given is None and use.kind != "kernel":
                 raise TypeError(f"slot {name!r} is the {use.place} of a {use.kind} node, not None")

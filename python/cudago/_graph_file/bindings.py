@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._graph.slot import plain
+from .._native import names_text, value_text
 from .._stream.callee import expect_callback
 from .._stream.event import Event
 from .saved import Slotted, inner_path
@@ -130,7 +131,4 @@ def _all_nodes(nodes: tuple[Node, ...], before: str) -> Iterator[tuple[str, Node
 
 
 def _unknown(name: str, slots: Mapping[str, Any], names: Mapping[str, Any]) -> str:
-    known = [*slots, *names]
-    listed = ", ".join(known[:_SHOWN]) or "none"
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"no slot or operand is called {name!r}; there are {listed}{more}"
+    return f"no slot or operand is called {value_text(name)}; {names_text([*slots, *names])}"

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from .. import _core
-from .._native import number_text, real, whole
+from .._native import duration, number_text, whole
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class ExportedSemaphore(_Exported):
         TimeoutError
             If it was not signaled in that time.
         """
-        end = time.monotonic() + real(timeout_s, "timeout_s")
+        end = time.monotonic() + duration(timeout_s, "timeout_s")
         least = _value(value, self.kind) if self.kind == "timeline" else 1
         while self.value < least:
             if time.monotonic() > end:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from .. import _core
 from .._card import card
-from .._native import number_text
+from .._native import number_text, real
 from .summary import memory_uses, size_text
 
 _MOST = 2048  # samples that are kept; of more, every second goes
 _BARS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
+_MOST_S = min(threading.TIMEOUT_MAX, 1e6)  # that a thread waits for the next sample
 _WIDTH = 40  # of the line of bars, in characters
 
 
@@ -78,12 +79,13 @@ class MemoryTimeline(_core.Block):
     """
 
     def __init__(self, *, interval_ms: float | None = 10.0) -> None:
-        if interval_ms is not None and not 0 < interval_ms < float("inf"):
+        step_ms = None if interval_ms is None else real(interval_ms, "interval_ms")
+        if step_ms is not None and not 0 < step_ms < float("inf"):
             raise ValueError(
                 f"interval_ms must be more than 0, or None, got {number_text(interval_ms)}"
             )
-        self._step_s = None if interval_ms is None else interval_ms / 1000
-        self._lock = threading.Lock()
+        self._step_s = None if step_ms is None else step_ms / 1000
+        self._lock = threading.RLock()  # a signal's handler may print the timeline
         self._open = threading.Lock()  # held until the block is left
         self._thread: threading.Thread | None = None
         self._samples: list[MemorySample] = []
@@ -147,7 +149,9 @@ class MemoryTimeline(_core.Block):
             self.sample()
 
     def _run(self) -> None:
-        while self._step_s is not None and not self._open.acquire(timeout=self._step_s):
+        while self._step_s is not None and not self._open.acquire(
+            timeout=min(self._step_s, _MOST_S)
+        ):
             with suppress(Exception):  # of a device that is being reset, the next sample tells
                 self.sample()
 

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `with` blocks change for their time, where they end in another order than they began."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+from cudago._graph.watch import is_watching
+
+
+def _has_origin(step: cu.GraphExec) -> bool:
+    return cu.Graph(step.device).join().made_at is not None
+
+
+SWITCHES = {
+    "record_origins": (lambda step: cu.debug.record_origins(False), lambda s: not _has_origin(s)),
+    "watch_pointers": (lambda step: cu.debug.watch_pointers(), lambda step: is_watching()),
+    "disabled": (lambda step: step["fill"].disabled(), lambda step: not step["fill"].enabled),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize(
+    "order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (1, 2, 0), (0, 2, 1), (2, 1, 0)]
+)
+def test_blocks_that_end_in_any_order(device, stream, name, order):
+    """As those of threads, tasks and generators do."""
+    with device.allocate(4, stream=stream) as x:
+        graph = cu.Graph(device)
+        graph.memset(x, 1, name="fill")
+        step = graph.instantiate()
+        make, is_so = SWITCHES[name]
+        assert not is_so(step)
+
+        def block():
+            with make(step):
+                yield
+
+        blocks = [block() for _ in range(3)]
+        for each in blocks:
+            next(each)
+        for i, which in enumerate(order):
+            assert is_so(step)
+            blocks[which].close() if i % 2 else next(blocks[which], None)
+        assert not is_so(step)
+        with make(step):
+            assert is_so(step)
+            if name == "disabled":
+                step["fill"].enable()  # what a block does itself holds until its end
+                with make(step):
+                    assert is_so(step)
+                assert not is_so(step)
+        assert not is_so(step)
+        step.close()
+
+
+def test_checks_that_end_in_any_order(driver):
+    if driver != "sim":
+        pytest.skip("NVIDIA's driver has no checks")
+    first, second = (cu.sim.check(name, raises=False) for name in ("uninitialized", "races"))
+    first.__enter__()
+    second.__enter__()
+    now = cu._core._set_checks("races,collect")
+    first.__exit__(None, None, None)
+    assert cu._core._set_checks("races,collect") == now
+    second.__exit__(None, None, None)
+    assert cu._core._set_checks("") == ""
