@@ -17,6 +17,7 @@ from ._driver import live_objects
 from ._graph.graph import Graph
 from ._native import duration
 from ._stream.stream import stream_of
+from .errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -162,9 +163,18 @@ def hold(stream: StreamLike) -> Generator[threading.Event, None, None]:
         yield go_on
     finally:
         go_on.set()
-        while not _arrived(over):
-            _core._drain()
+        while not _arrived(over) and _drained():
+            pass
         del gone
+
+
+def _drained() -> bool:
+    """Run what is due; not while the interpreter ends, when nobody need wait for it any more."""
+    try:
+        _core._drain()
+    except ClosedError:
+        return False
+    return True
 
 
 def _arrived(signals: queue.SimpleQueue[None]) -> bool:

@@ -87,6 +87,7 @@ late.enter("a timeline with a thread", cu.debug.MemoryTimeline())
 late.enter("Stream.capture", device.create_stream().capture("relaxed"))
 for name, context in {{{later}}}.items():
     late.enter(name, context())
+late.enter("a hold behind the first", cu.testing.hold(device.create_stream()))
 builtins.late = late
 del late, context, graph
 """
