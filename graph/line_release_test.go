@@ -42,10 +42,9 @@ func TestCountersOutliveTheirLine(t *testing.T) {
 		default:
 		}
 	}
-	for _, l := range snapshot {
+	for _, l := range snapshot { // its last use: then nobody has the line
 		l.prove(true, asker(nil)) // has nothing to ask
 	}
-	snapshot = nil
 	eventually(t, "released", func() bool {
 		runtime.GC()
 		select {
