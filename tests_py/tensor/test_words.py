@@ -42,6 +42,22 @@ def test_every_word_is_filled_and_copied_once(dtype, view, stream):
     assert x.numpy(stream=stream).tobytes() == host.tobytes()
 
 
+@pytest.mark.parametrize("rank", [3, 6])
+def test_a_node_copies_what_is_slow_as_one_box(rank, device, stream, monkeypatch):
+    """By a kernel, on a GPU; where that takes several launches, as a box."""
+    monkeypatch.setattr(cu._tensor.copy, "driver_name", lambda: "nvidia")
+    monkeypatch.setattr(cu._tensor.copy, "_MANY_BYTES", 1)
+    host = np.arange(3**rank, dtype="i4").reshape((3,) * rank)
+    x, y = cu.asarray(host, stream=stream), cu.zeros(host.shape, "i4", stream=stream)
+    view = tuple(slice(None, None, (-1) ** d) for d in range(rank))
+    with cu.Graph(device) as graph:
+        node = graph.memcpy(y[view], x[view])
+        assert node.kind == ("kernel" if rank == 3 else "memcpy")
+        with graph.instantiate() as step:
+            step.launch(stream)
+            assert np.array_equal(y.numpy(stream=stream), host)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_sizes(size, stream):
     """What lies behind the last word stays."""

@@ -395,7 +395,10 @@ def node(
 ) -> Node:
     """Add one node to a graph that copies as `box` does."""
     sides = box(dst, src, given)
-    is_small = dst.nbytes <= _MOST_PITCH  # a kernel that copies bytes may take several launches
-    if sides is None or (is_small and _plan_of(dst, src).is_slow(dst, src, graph.device)):
+    if sides is None:
         return add_launch(*one_launch(dst, src, given, graph.device))
+    if _plan_of(dst, src).is_slow(dst, src, graph.device):
+        launched = strided.one_copy(dst, src, given)  # None, if a kernel takes several launches
+        if launched is not None:
+            return add_launch(*launched)
     return add_box(*sides)
