@@ -58,6 +58,32 @@ def test_a_node_copies_what_is_slow_as_one_box(rank, device, stream, monkeypatch
             assert np.array_equal(y.numpy(stream=stream), host)
 
 
+@pytest.mark.parametrize(
+    ("columns", "first", "width", "kind"),
+    [
+        (600, 2, 258, "kernel"),
+        (600, 1, 256, "kernel"),  # bytes, of few
+        (600, 1, 258, "memcpy"),
+        (601, 0, 258, "memcpy"),
+        (600, 0, 257, "memcpy"),
+    ],
+)
+def test_long_rows_of_single_bytes_are_a_box(
+    columns, first, width, kind, device, stream, monkeypatch
+):
+    """Which the driver copies faster than a kernel that goes over bytes."""
+    monkeypatch.setattr(cu._tensor.copy, "driver_name", lambda: "nvidia")
+    monkeypatch.setattr(cu._tensor.copy, "_MANY_BYTES", 1)
+    host = words((5, columns), "u1")
+    x, y = cu.asarray(host, stream=stream), cu.zeros((5, width), "u1", stream=stream)
+    with cu.Graph(device) as graph:
+        node = graph.memcpy(y, x[:, first : first + width])
+        assert node.kind == kind
+        with graph.instantiate() as step:
+            step.launch(stream)
+            assert np.array_equal(y.numpy(stream=stream), host[:, first : first + width])
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_sizes(size, stream):
     """What lies behind the last word stays."""
