@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any
 from .._kernel.launch import launch
 from .._stream.stream import stream_of
 from . import walk
-from .creation import empty
-from .expression import EACH, TYPES, Parameter, check, check_name, compiled, config_for, declared
+from .expression import (
+    EACH,
+    TYPES,
+    Parameter,
+    check,
+    check_name,
+    compiled,
+    config_for,
+    declared,
+    room,
+)
 from .number import is_of_numpy, number_as
 from .operand import shared
 from .tensor import Tensor
@@ -209,7 +218,8 @@ class ElementwiseKernel:
         OverflowError
             If a number does not fit the type that was declared.
         BufferError
-            If a tensor with gaps is ordinary host memory: pass a copy on the device.
+            If a tensor with gaps is ordinary host memory: pass a copy on the device; or if the
+            device's memory resource answers with misaligned memory.
         ValueError
             If the shapes do not broadcast to one, or to that of `out`. If a tensor is misaligned.
             If `out` shares memory with an input in any other way than element by element, or its
@@ -249,7 +259,7 @@ class ElementwiseKernel:
             return self._strided(values, is_tensor, shape, on, out)
         kernel = self._kernel(on.device, is_tensor, None)
         if out is None:
-            out = empty(shape, TYPES[self._output[0]].name, stream=on)
+            out = room(shape, TYPES[self._output[0]], self._name, on)
         if out.size:
             launch(on, config_for(out.size), kernel, *values, out, out.size)
         return out
@@ -277,7 +287,7 @@ class ElementwiseKernel:
             )
         kernel = self._kernel(on.device, is_tensor, walk.Code.of(over, "cudago"))
         if out is None:
-            out = empty(shape, TYPES[self._output[0]].name, stream=on)
+            out = room(shape, TYPES[self._output[0]], self._name, on)
         if out.size:
             given = [walk.given(v, on, False) for v in values] + [walk.given(out, on, True)]
             launch(on, config_for(out.size), kernel, *given, out.size, *over.arguments)
