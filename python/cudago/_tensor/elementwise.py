@@ -36,7 +36,7 @@ __all__ = ["ElementwiseKernel", "elementwise"]
 # The parameters have the names that were declared, by which updates of nodes know them. Inside of
 # the function these are the elements. All elements of a thread are loaded before one is stored, so
 # that memory answers several loads at a time. Whatever leaves the user's statements before their
-# end, leaves one element.
+# end, leaves one element; and what they do to a number, they do for one.
 _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{walked}) {{
     {pointers}
     const unsigned long long cudago_step = (unsigned long long)gridDim.x * blockDim.x;
@@ -51,7 +51,7 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
         #pragma unroll
         for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
             const unsigned long long i = {index}; (void)i;
-            if (cudago_from + cudago_j * cudago_step < n) [&] {{ do {{
+            if (cudago_from + cudago_j * cudago_step < n) [&{numbers}]() mutable {{ do {{
                 {loads}
                 {value} {out};
                 {{
@@ -167,6 +167,7 @@ class ElementwiseKernel:
             arrays=" ".join(arrays),
             reads=" ".join(reads),
             loads=" ".join(loads),
+            numbers="".join(f", {p.name}" for p in inputs if not p.is_memory) + ", n",
             value=out.element.value,
             out=out.name,
             stored=out.element.store(out.name),
