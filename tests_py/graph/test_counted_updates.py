@@ -100,6 +100,20 @@ def test_all_tensors_of_another_size(added, tensor, stream):
     assert (z.numpy(stream=stream) == 4).all()  # by the call
 
 
+def test_a_configuration_of_one_dimension(added, stream):
+    """Threads along the others would do elements again, of which an output may be an input too."""
+    node, run, z = added
+    node.update(y=z, x=z)
+    for grid, block in ((1, 64), (7, 1), (1000, 256)):
+        z.fill(1, stream=stream)
+        node.update(cu.LaunchConfig(grid, block))
+        run()
+        assert (z.numpy(stream=stream) == 3).all()
+    for grid, block in ((1, (32, 8)), ((4, 2), 256), (4, (8, 1, 2))):
+        with pytest.raises(ValueError, match="those along y and z would do the same ones again"):
+            node.update(cu.LaunchConfig(grid, block))
+
+
 def test_tensors_of_the_same_size(added, tensor, stream):
     """Are exchanged one by one, again and again, as numbers are."""
     node, run, z = added
@@ -189,6 +203,7 @@ def test_a_reduction(held, squares, tensor, stream):
     run()
     assert out.item(stream=stream) == 3000
     assert "must have one element, got 10" in told(node, {"sum": small})
+    assert "has no elements, of which the node makes no result" in told(node, {"x": small[:0]})
     with pytest.raises(ValueError, match="reduces with one block, so its config stays"):
         node.update(cu.LaunchConfig(2, 256))
     other = tensor(0, 1)

@@ -307,3 +307,13 @@ def test_streams_of_others_are_streams(stream):
     ):
         with pytest.raises(TypeError, match="stream must be a Stream or have __cuda_stream__"):
             call(t, stream=5)
+
+
+def test_statements_that_change_a_number(stream, monkeypatch):
+    """Change it for one element, of those that a thread has."""
+    monkeypatch.setattr(cu._tensor.expression, "_MOST_BLOCKS", 1)
+    made = cu.elementwise("int x, int a", "int z", "a += x; z = a + n; n = 0;")
+    x = np.arange(3000, dtype="i4")
+    both = cu.asarray(np.repeat(x, 2), stream=stream)
+    for given in (cu.asarray(x, stream=stream), both[::2]):
+        assert np.array_equal(made(given, 5, stream=stream).numpy(stream=stream), x + 3005)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import cudago as cu
@@ -91,3 +93,33 @@ def test_refusals(total, stream):
         cu.reduce("int x", "int z", "a + b", name="1")
     with pytest.raises(cu.CompileError, match=r"program\(1\): error.*nowhere"):
         cu.reduce("int x", "int z", "a + nowhere")(x, stream=stream)
+
+
+def test_memory_of_a_resource_that_is_misaligned(device, stream, monkeypatch):
+    """A kernel would fault, and with it all that the process has on the device."""
+    whole = device.allocate(4096, stream=stream)
+    places = []
+    allocator = SimpleNamespace(
+        allocate=lambda nbytes: whole.handle + places.pop(), deallocate=lambda *args: None
+    )
+    odd = cu.allocators.ForeignMemoryResource(allocator)
+    reduced = cu.reduce("int x", "int z", "a + b")
+    added = cu.elementwise("int x, int y", "int z", "z = x + y")
+    x = cu.ones((2, 20_000), "i4", stream=stream)
+    calls = {
+        "whole": lambda: reduced(x, stream=stream),
+        "axis": lambda: reduced(x, axis=1, stream=stream),
+        "elements": lambda: added(x[0, :9], x[1, :9], stream=stream),
+        "gaps": lambda: added(x[0, :9], x[1, :18:2], stream=stream),
+    }
+    for call in calls.values():
+        call()
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "memory_resource", odd)
+        for name, call in calls.items():
+            for given in ([1], [2049, 0]) if name in ("whole", "axis") else ([1], [2]):
+                places[:] = given
+                with pytest.raises(BufferError, match=r"aligned to 4 bytes; its memory resource"):
+                    call()
+    assert reduced(x, stream=stream).item(stream=stream) == 40_000
+    whole.close()

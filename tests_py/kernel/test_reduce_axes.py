@@ -174,6 +174,15 @@ def test_parts_are_not_rounded(stream):
     assert made(x[:, ::2], stream=stream).item(stream=stream) == np.float16(want)
 
 
+def test_parts_go_over_no_more_dimensions(total, stream):
+    """Results that lie as the input does are one dimension, and their parts would be five."""
+    host, x = numbers((2, 2, 2, 2, 2, 20_000), stream)
+    order = (4, 3, 2, 1, 0)
+    out = cu.zeros((2,) * 5, "i8", stream=stream)
+    total(x.transpose(*order, 5), axis=-1, stream=stream, out=out.transpose(*order))
+    same(out, wanted(host, -1), stream)
+
+
 def test_a_capture_has_one_launch(total, stream):
     """Whose blocks share no result."""
     host, x = numbers((3, 50_000), stream)

@@ -42,6 +42,48 @@ def test_every_word_is_filled_and_copied_once(dtype, view, stream):
     assert x.numpy(stream=stream).tobytes() == host.tobytes()
 
 
+@pytest.mark.parametrize("rank", [3, 6])
+def test_a_node_copies_what_is_slow_as_one_box(rank, device, stream, monkeypatch):
+    """By a kernel, on a GPU; where that takes several launches, as a box."""
+    monkeypatch.setattr(cu._tensor.copy, "driver_name", lambda: "nvidia")
+    monkeypatch.setattr(cu._tensor.copy, "_MANY_BYTES", 1)
+    host = np.arange(3**rank, dtype="i4").reshape((3,) * rank)
+    x, y = cu.asarray(host, stream=stream), cu.zeros(host.shape, "i4", stream=stream)
+    view = tuple(slice(None, None, (-1) ** d) for d in range(rank))
+    with cu.Graph(device) as graph:
+        node = graph.memcpy(y[view], x[view])
+        assert node.kind == ("kernel" if rank == 3 else "memcpy")
+        with graph.instantiate() as step:
+            step.launch(stream)
+            assert np.array_equal(y.numpy(stream=stream), host)
+
+
+@pytest.mark.parametrize(
+    ("columns", "first", "width", "kind"),
+    [
+        (600, 2, 258, "kernel"),
+        (600, 1, 256, "kernel"),  # bytes, of few
+        (600, 1, 258, "memcpy"),
+        (601, 0, 258, "memcpy"),
+        (600, 0, 257, "memcpy"),
+    ],
+)
+def test_long_rows_of_single_bytes_are_a_box(
+    columns, first, width, kind, device, stream, monkeypatch
+):
+    """Which the driver copies faster than a kernel that goes over bytes."""
+    monkeypatch.setattr(cu._tensor.copy, "driver_name", lambda: "nvidia")
+    monkeypatch.setattr(cu._tensor.copy, "_MANY_BYTES", 1)
+    host = words((5, columns), "u1")
+    x, y = cu.asarray(host, stream=stream), cu.zeros((5, width), "u1", stream=stream)
+    with cu.Graph(device) as graph:
+        node = graph.memcpy(y, x[:, first : first + width])
+        assert node.kind == kind
+        with graph.instantiate() as step:
+            step.launch(stream)
+            assert np.array_equal(y.numpy(stream=stream), host[:, first : first + width])
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_sizes(size, stream):
     """What lies behind the last word stays."""

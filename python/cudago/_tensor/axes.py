@@ -291,5 +291,8 @@ def _plan(
     layout = Layout.of(kept, reduced, is_split)
     if layout.parts > 1:
         apart = [step * layout.parts for step in walk.rows(outer)]
-        kept = walk.Walk.over(outer, [own, apart])
+        first, last = (walk.Walk.over(outer, sides) for sides in ([own, apart], [apart, to]))
+        if max(len(first.sizes), len(last.sizes)) > walk.DIMS:  # results in another order than rows
+            return Plan(kept, reduced, Layout.of(kept, reduced, False))
+        kept = first
     return Plan(kept, reduced, layout)

@@ -35,6 +35,7 @@ _FEW_CALLS = 16  # up to here, boxes are better than a detour over other memory
 # From here on our kernel is faster than the driver's copy of a box, which does some 9,000 rows in a
 # microsecond, and rows of 4 KiB and more at half the memory's speed (on an H200).
 _MANY_ROWS, _MANY_BYTES = 1 << 16, 1 << 24
+_MOST_ODD = 256  # bytes of rows that our kernel copies one by one, which is slow
 _MOST_PITCH = (1 << 31) - 1  # CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far
 
 
@@ -62,10 +63,12 @@ class _Plan(NamedTuple):
 
     def is_slow(self, dst: Tensor, src: Tensor, device: Device) -> bool:
         """Whether a kernel on the device copies the box faster: simulated ones are interpreted."""
-        width, rows, slices = self.box[:3]
+        width, rows, slices, to, _, of, _ = self.box
         count = rows * slices
+        is_odd = any(n % 2 for n in (width, to, of, dst.handle, src.handle))
         return (
             (count >= _MANY_ROWS or width * count >= _MANY_BYTES)
+            and not (is_odd and width > _MOST_ODD)
             and dst._ordinal == src._ordinal == device.ordinal
             and driver_name() != "sim"
         )
@@ -395,7 +398,10 @@ def node(
 ) -> Node:
     """Add one node to a graph that copies as `box` does."""
     sides = box(dst, src, given)
-    is_small = dst.nbytes <= _MOST_PITCH  # a kernel that copies bytes may take several launches
-    if sides is None or (is_small and _plan_of(dst, src).is_slow(dst, src, graph.device)):
+    if sides is None:
         return add_launch(*one_launch(dst, src, given, graph.device))
+    if _plan_of(dst, src).is_slow(dst, src, graph.device):
+        launched = strided.one_copy(dst, src, given)  # None, if a kernel takes several launches
+        if launched is not None:
+            return add_launch(*launched)
     return add_box(*sides)

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Any
 from .._kernel.launch import launch
 from .._stream.stream import stream_of
 from . import walk
-from .creation import empty
-from .expression import EACH, TYPES, Parameter, check, check_name, compiled, config_for, declared
+from .expression import (
+    EACH,
+    TYPES,
+    Parameter,
+    check,
+    check_name,
+    compiled,
+    config_for,
+    declared,
+    room,
+)
 from .number import is_of_numpy, number_as
 from .operand import shared
 from .tensor import Tensor
@@ -27,7 +36,7 @@ __all__ = ["ElementwiseKernel", "elementwise"]
 # The parameters have the names that were declared, by which updates of nodes know them. Inside of
 # the function these are the elements. All elements of a thread are loaded before one is stored, so
 # that memory answers several loads at a time. Whatever leaves the user's statements before their
-# end, leaves one element.
+# end, leaves one element; and what they do to a number, they do for one.
 _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{walked}) {{
     {pointers}
     const unsigned long long cudago_step = (unsigned long long)gridDim.x * blockDim.x;
@@ -42,7 +51,7 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
         #pragma unroll
         for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
             const unsigned long long i = {index}; (void)i;
-            if (cudago_from + cudago_j * cudago_step < n) [&] {{ do {{
+            if (cudago_from + cudago_j * cudago_step < n) [&{numbers}]() mutable {{ do {{
                 {loads}
                 {value} {out};
                 {{
@@ -158,6 +167,7 @@ class ElementwiseKernel:
             arrays=" ".join(arrays),
             reads=" ".join(reads),
             loads=" ".join(loads),
+            numbers="".join(f", {p.name}" for p in inputs if not p.is_memory) + ", n",
             value=out.element.value,
             out=out.name,
             stored=out.element.store(out.name),
@@ -209,7 +219,8 @@ class ElementwiseKernel:
         OverflowError
             If a number does not fit the type that was declared.
         BufferError
-            If a tensor with gaps is ordinary host memory: pass a copy on the device.
+            If a tensor with gaps is ordinary host memory: pass a copy on the device; or if the
+            device's memory resource answers with misaligned memory.
         ValueError
             If the shapes do not broadcast to one, or to that of `out`. If a tensor is misaligned.
             If `out` shares memory with an input in any other way than element by element, or its
@@ -249,7 +260,7 @@ class ElementwiseKernel:
             return self._strided(values, is_tensor, shape, on, out)
         kernel = self._kernel(on.device, is_tensor, None)
         if out is None:
-            out = empty(shape, TYPES[self._output[0]].name, stream=on)
+            out = room(shape, TYPES[self._output[0]], self._name, on)
         if out.size:
             launch(on, config_for(out.size), kernel, *values, out, out.size)
         return out
@@ -277,7 +288,7 @@ class ElementwiseKernel:
             )
         kernel = self._kernel(on.device, is_tensor, walk.Code.of(over, "cudago"))
         if out is None:
-            out = empty(shape, TYPES[self._output[0]].name, stream=on)
+            out = room(shape, TYPES[self._output[0]], self._name, on)
         if out.size:
             given = [walk.given(v, on, False) for v in values] + [walk.given(out, on, True)]
             launch(on, config_for(out.size), kernel, *given, out.size, *over.arguments)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .._kernel.launch import LaunchConfig
 from .._kernel.program import Program
 from .._kernel.work import set_work
+from .creation import empty
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.program_options import ProgramOptions
     from .._memory.device import Device
+    from .._stream.stream import Stream
+    from ..typing import Dims
 
 _TAKEN = ("i", "n")  # the element's index, and the number of elements
 BLOCK = 256
@@ -163,6 +166,17 @@ def check(tensor: Any, declaration: tuple[str, str], name: str) -> None:
             f"{parameter} of {name} must be aligned to the {tensor.itemsize} bytes of an element, "
             f"but begins at {tensor.handle:#x}: copy it with t.astype({got!r}, stream=s)"
         )
+
+
+def room(shape: Dims, element: Element, name: str, stream: Stream) -> Tensor:
+    """Return memory for a kernel, which faults where a user's resource has misaligned it."""
+    tensor = empty(shape, element.name, stream=stream)
+    if tensor.handle % tensor.itemsize and tensor.size:
+        raise BufferError(
+            f"{name} needs memory of {stream.device} aligned to {tensor.itemsize} bytes; its "
+            f"memory resource answered with memory at {tensor.handle:#x}"
+        )
+    return tensor
 
 
 class Parameter(NamedTuple):

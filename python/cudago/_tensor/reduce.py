@@ -20,6 +20,7 @@ from .expression import (
     check_name,
     compiled,
     declared,
+    room,
 )
 from .operand import shared
 
@@ -238,7 +239,8 @@ class ReduceKernel:
             If an element type is wrong, `x` is no memory with a shape and a type, or `axis` is no
             int.
         BufferError
-            If a tensor with gaps is ordinary host memory: pass a copy on the device.
+            If a tensor with gaps is ordinary host memory: pass a copy on the device; or if the
+            device's memory resource answers with misaligned memory.
         ValueError
             If there are no elements for a result and there is no identity; if `x` has no such axis,
             or it is given twice; if `out` has another shape, overlaps `x`, or one of both is
@@ -296,9 +298,9 @@ class ReduceKernel:
         part = TYPES[result.value] if result.is_narrow and parts > 1 else result
         kernel = self._kernel(on.device, source, part, plan.code(True))
         if out is None:
-            out = empty(axes.shape, result.name, stream=on)
+            out = room(axes.shape, result, self._name, on)
         kept = tuple(x.shape[d] for d in axes.kept)
-        first = out if parts == 1 else empty((*kept, parts), part.name, stream=on)
+        first = out if parts == 1 else room((*kept, parts), part, self._name, on)
         given = walk.given(x, on, False), walk.given(first, on, True)
         launch(on, plan.config, kernel, *given, *plan.arguments)
         if parts > 1:
@@ -318,8 +320,8 @@ class ReduceKernel:
         part = TYPES[result.value] if result.is_narrow and blocks > 1 else result
         kernel = self._kernel(on.device, source, part, "map")
         if out is None:
-            out = empty(shape, result.name, stream=on)
-        first = out if blocks == 1 else empty(blocks, part.name, stream=on)
+            out = room(shape, result, self._name, on)
+        first = out if blocks == 1 else room(blocks, part, self._name, on)
         launch(on, LaunchConfig(blocks, BLOCK), kernel, x, first, x.size)
         if blocks > 1:
             last = self._kernel(on.device, part, result, "")

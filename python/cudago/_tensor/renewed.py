@@ -173,6 +173,11 @@ def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tu
     is_reduction = kernel._work == "reduction"
     if is_reduction and config != before:
         raise ValueError(f"{name!r} reduces with one block, so its config stays as it is")
+    if any(extent != 1 for extent in (*config.grid[1:], *config.block[1:])):
+        raise ValueError(
+            f"{name!r} divides its elements among threads along x, and those along y and z would "
+            f"do the same ones again: got {config!r}"
+        )
     if not isinstance(held[-1], _core.Operand | Was):
         raise ValueError(f"{named[-2]} was given as an address, whose elements nobody knows")
     spans: dict[int, _Elements] = {}
@@ -195,6 +200,8 @@ def counted(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tu
         if not apart and not same:
             raise ValueError(f"{named[last]} overlaps with {names[at]} in part")
     count = next(iter(counts.values()))
+    if is_reduction and not count:
+        raise ValueError(f"{named[0]} has no elements, of which the node makes no result")
     if count != n and config == before and not is_reduction:
         config = config_for(count)
     return config, kernel, *args, count
