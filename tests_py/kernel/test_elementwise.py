@@ -307,3 +307,8 @@ def test_streams_of_others_are_streams(stream):
     ):
         with pytest.raises(TypeError, match="stream must be a Stream or have __cuda_stream__"):
             call(t, stream=5)
+
+
+def test_options_are_checked_when_it_is_made():
+    with pytest.raises(TypeError, match="options must be ProgramOptions, not int"):
+        cu.elementwise("float x", "float y", "y = x", options=5)

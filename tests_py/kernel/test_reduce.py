@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import cudago as cu
@@ -91,3 +92,13 @@ def test_refusals(total, stream):
         cu.reduce("int x", "int z", "a + b", name="1")
     with pytest.raises(cu.CompileError, match=r"program\(1\): error.*nowhere"):
         cu.reduce("int x", "int z", "a + nowhere")(x, stream=stream)
+
+
+def test_options_and_identity_are_checked_when_it_is_made():
+    with pytest.raises(TypeError, match="options must be ProgramOptions, not int"):
+        cu.reduce("float x", "float y", "a + b", options=5)
+    for wrong in "a", b"a", [1], object():
+        with pytest.raises(TypeError, match="identity must be a number of Python, NumPy or ctypes"):
+            cu.reduce("float x", "float y", "a + b", identity=wrong)
+    for right in 0, 1.5, True, np.float32(2), None:
+        cu.reduce("float x", "float y", "a + b", identity=right)
