@@ -91,6 +91,7 @@ func (g *Graph) Empty(o NodeOptions) (*Node, error) {
 // handleUse keeps the handle of an event or a semaphore valid.
 type handleUse struct {
 	done  func()
+	on    *cuda.Context
 	event *cuda.Event // nil: it is of a semaphore
 }
 
@@ -131,6 +132,7 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 		return nil, sub.explainRefusal("cuGraphAddChildGraphNode", "be embedded", "build it again", err)
 	}
 	n.child = child
+	child.noteElsewhere(sub.h.ctx)
 	g.watch.notify(n.child.bundles(), nil)
 	return n, nil
 }

@@ -24,17 +24,18 @@ type Capture struct {
 	identity atomic.Pointer[identity] // nil until the driver was asked
 	cause    atomic.Pointer[string]   // what has invalidated it; nil if nothing has, or it is not known
 
-	mu       sync.Mutex                      // taken by lock, which keeps the recorder out too
-	recorder Recorder                        // guarded by mu; nil if all is recorded through Record, and once it was asked
-	ended    bool                            // guarded by mu
-	recorded map[cuda.NodeHandle]*recordedOp // guarded by mu; through Record
-	added    []Added                         // guarded by mu; what the recorder had recorded, in order
-	names    map[string]bool                 // guarded by mu
-	loose    []*bundle                       // guarded by mu
-	memory   []*CapturedMemory               // guarded by mu
-	spoiled  error                           // guarded by mu; why there can be no graph
-	others   []*cuda.Stream                  // guarded by mu; in which work was recorded too
-	greens   map[streamID]bool               // guarded by mu; streams whose green contexts loose holds
+	mu        sync.Mutex                      // taken by lock, which keeps the recorder out too
+	recorder  Recorder                        // guarded by mu; nil if all is recorded through Record, and once it was asked
+	ended     bool                            // guarded by mu
+	recorded  map[cuda.NodeHandle]*recordedOp // guarded by mu; through Record
+	added     []Added                         // guarded by mu; what the recorder had recorded, in order
+	names     map[string]bool                 // guarded by mu
+	loose     []*bundle                       // guarded by mu
+	memory    []*CapturedMemory               // guarded by mu
+	spoiled   error                           // guarded by mu; why there can be no graph
+	others    []*cuda.Stream                  // guarded by mu; in which work was recorded too
+	greens    map[streamID]bool               // guarded by mu; streams whose green contexts loose holds
+	elsewhere []*cuda.Context                 // guarded by mu; other devices of which loose says that there are nodes
 }
 
 // An identity tells captures of the driver apart. The number alone is not

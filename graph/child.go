@@ -33,6 +33,7 @@ func (n *Node) setChild(sub *Graph) (old []*bundle, err error) {
 		return nil, sub.explainRefusal("cuGraphNodeSetParams", "be embedded", "build it again", err)
 	}
 	child := sub.view(g.h)
+	child.noteElsewhere(sub.h.ctx)
 	old = n.child.bundles()
 	n.child.forget()
 	g.pin(old)

@@ -41,7 +41,7 @@ func retainEvent(e *cuda.Event, operands []Operand, again bool) ([]Operand, erro
 		newBundle(operands).release()
 		return nil, err
 	}
-	return append([]Operand{{Reason: "event", Retainer: handleUse{done, e}}}, operands...), nil
+	return append([]Operand{{Reason: "event", Retainer: handleUse{done, e.Context(), e}}}, operands...), nil
 }
 
 // Event returns the event of a node that records one or waits for one, even if

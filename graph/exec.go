@@ -65,6 +65,8 @@ type Exec struct {
 	reaper *finalize.Reaper
 	nodes  []*ExecNode // immutable
 	edited bool        // immutable; of the graph, when x was made
+	// allocates lists where the nodes allocate. Immutable.
+	allocates []*cuda.Context
 	// byName is immutable. Most executables are never asked for a node, so the
 	// first who asks waits for the table.
 	byName func() map[string]*ExecNode
@@ -169,7 +171,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions, calls map[*Node]c
 	if x.reaper == nil {
 		x.reaper = Reaper()
 	}
-	x.edited = g.h.edited
+	x.edited, x.allocates = g.h.edited, g.h.contexts()
 	x.addNodes(g, "")
 	if len(calls) > 0 {
 		for _, n := range x.nodes {

@@ -48,6 +48,7 @@ func (g *Graph) addMoved(sub *Graph, o NodeOptions, b *bundle) (n *Node, gone []
 	}
 	n.child = sub.view(g.h)
 	n.child.takeMemory(sub, g.h)
+	n.child.noteElsewhere(sub.h.ctx)
 	g.watch.notify(n.child.bundles(), nil)
 	return n, sub.giveUp(g.h), nil
 }

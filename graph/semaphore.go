@@ -39,7 +39,7 @@ func retainSemaphore(p cuda.SemaphoreParams, operands []Operand, again bool) ([]
 		newBundle(operands).release()
 		return nil, err
 	}
-	return append([]Operand{{Reason: "semaphore", Retainer: handleUse{done: done}}}, operands...), nil
+	return append([]Operand{{Reason: "semaphore", Retainer: handleUse{done: done, on: p.Semaphore.Context()}}}, operands...), nil
 }
 
 func hasSemaphore(params any, e *cuda.ExternalSemaphore) bool {

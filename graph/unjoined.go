@@ -77,6 +77,7 @@ func (c *Capture) noteStream(s *cuda.Stream) {
 	if of == streamOf(c.stream) {
 		return
 	}
+	c.noteElsewhere(s)
 	for i, o := range c.others {
 		if streamOf(o) == of {
 			c.others[i] = s // the earlier object may be closed by now

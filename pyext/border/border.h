@@ -185,6 +185,8 @@ extern uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
 static inline QUIET int cudago_lost(int32_t device, uint32_t generation) { return cudago_generation[device] != generation; }
 static inline QUIET int cudago_resetting(int32_t device) { return cudago_generation[device] & 1; }
 int cudago_raise_lost(const char *what, int32_t device); /* ClosedError; returns -1 */
+extern uint64_t cudago_resets; /* how often a generation has begun or ended, of any device */
+QUIET void cudago_generation_move(int32_t device, int by);
 
 /* These two go around code that makes an object on a device with the GIL released. cudago_making comes before it and
  * sets the object's generation; -1 with an exception if the device is being reset. cudago_made comes after it: -1 with

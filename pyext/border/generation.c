@@ -7,6 +7,12 @@
 /* The generation of a device, which every object made on it remembers. reset.c begins the next one. */
 
 uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
+uint64_t cudago_resets;
+
+QUIET void cudago_generation_move(int32_t device, int by) {
+    cudago_generation[device] += (uint32_t)by;
+    cudago_resets++;
+}
 
 int cudago_raise_lost(const char *what, int32_t device) {
     return cudago_raise_closed_as("%s is closed: device %d %s reset", what, device, cudago_resetting(device) ? "is being" : "was");

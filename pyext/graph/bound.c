@@ -55,12 +55,19 @@ static PyObject *call_captured(BoundObject *self, PyObject *stream) {
     return PyObject_CallMethod((PyObject *)self, "_call_captured", "O", stream);
 }
 
+/* Of an executable that is closed, or lost: it is the bound launch that the user has closed. */
+static QUIET int expect_step(PyObject *step) {
+    ExecObject *e = (ExecObject *)step;
+    if (!e || !e->x) return cudago_raise_closed("bound launch");
+    return cudago_exec_lost(e->x) ? cudago_raise_lost("bound launch", e->device) : 0;
+}
+
 /* The executable is held: what converts the stream may drop this object. */
 static PyObject *bound_call(BoundObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     PyObject *stream = cudago_read_stream(args, n, names), *step = self->step;
     if (!stream) return NULL;
-    if (!step) return cudago_raise_closed("bound launch"), NULL;
+    if (expect_step(step)) return NULL;
     Py_INCREF(step);
     int captured;
     int r = cudago_exec_launch_uncaptured((ExecObject *)step, stream, &captured);
@@ -93,7 +100,7 @@ static PyObject *bound_step(BoundObject *self, void *unused) {
 }
 static PyObject *bound_node(BoundObject *self, void *unused) {
     (void)unused;
-    return self->node ? NEW_REF(self->node) : (cudago_raise_closed("bound launch"), NULL);
+    return expect_step(self->step) ? NULL : NEW_REF(self->node);
 }
 
 static int bound_traverse(BoundObject *self, visitproc visit, void *arg) {

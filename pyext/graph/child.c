@@ -25,7 +25,7 @@ PyObject *cudago_graph_set_child(GraphObject *self, PyObject *const *args, Py_ss
     cudago_status st = {0};
     int r;
     do /* each graph may become busy during the wait for the other */
-        r = cudago_graph_ready(self) || cudago_graph_ready(child) ? -1 : graph_now(self, node, child, &st);
+        r = cudago_graph_ready(self) || cudago_graph_ready(child) || cudago_graph_whole(child) ? -1 : graph_now(self, node, child, &st);
     while (r == CUDAGO_AGAIN);
     if (r) return NULL;
     if (st.kind) return cudago_raise(&st), NULL;
@@ -42,6 +42,7 @@ typedef struct {
 static QUIET void exec_now(ExecObject *self, void *at, cudago_refusal *why) {
     child_update *u = at;
     if ((u->again = cudago_graph_busy(u->graph))) return;
+    self->held->resets = 0; /* there may be one while this waits */
     cudagoUpdateChild(self->x->id, u->node, u->graph->id, &why->st); /* Go finds out if the graph was closed during the wait */
 }
 
@@ -52,7 +53,7 @@ PyObject *cudago_update_child(ExecObject *self, PyObject *const *args, Py_ssize_
     if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
     u.graph = (GraphObject *)args[1];
     do
-        if (cudago_graph_ready(u.graph) || cudago_update_gate(self, exec_now, &u)) return NULL;
+        if (cudago_graph_ready(u.graph) || cudago_graph_whole(u.graph) || cudago_update_gate(self, exec_now, &u)) return NULL;
     while (u.again);
     cudago_drain_waiting();
     if (CUDAGO_WATCH("updated_child", "(OKO)", self, u.node, u.graph)) return NULL;
@@ -82,7 +83,7 @@ PyObject *cudago_graph_child_of(GraphObject *self, PyObject *const *args, Py_ssi
     int r;
     do {
         cudago_hierarchy *h = hierarchy_now(of);
-        r = !h || cudago_hierarchy_wait(h) || cudago_graph_ready(self) ? -1 : copy_now(self, &p, of, number, &node, &st);
+        r = !h || cudago_hierarchy_wait(h) || cudago_graph_ready(self) || cudago_exec_whole(of) ? -1 : copy_now(self, &p, of, number, &node, &st);
     } while (r == CUDAGO_AGAIN);
     if (r) return NULL;
     PyObject *added = cudago_node_added(node, &st);

@@ -36,7 +36,7 @@ PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream) {
     if (CUDAGO_WATCH("embedding", "(O)", self)) return NULL;
     cudago_status st = {0};
     int r;
-    do r = cudago_graph_ready(self) ? -1 : graph_now(self, (StreamObject *)stream, &st);
+    do r = cudago_graph_ready(self) || cudago_graph_whole(self) ? -1 : graph_now(self, (StreamObject *)stream, &st);
     while (r == CUDAGO_AGAIN);
     if (r) return NULL;
     if (st.kind) return cudago_raise(&st), NULL;
@@ -65,7 +65,7 @@ PyObject *cudago_exec_capture(ExecObject *self, PyObject *stream) {
     int r;
     do {
         cudago_hierarchy *of = hierarchy_now(self);
-        r = !of || cudago_hierarchy_wait(of) ? -1 : exec_now(self, (StreamObject *)stream, &changed, &st);
+        r = !of || cudago_hierarchy_wait(of) || cudago_exec_whole(self) ? -1 : exec_now(self, (StreamObject *)stream, &changed, &st);
     } while (r == CUDAGO_AGAIN);
     if (r) return NULL;
     if (st.kind) return cudago_raise(&st), NULL;

@@ -108,7 +108,7 @@ static int wait_at_gate(ExecObject *self, const ticket *t) {
 }
 
 enum { CAPTURED = 2, /* nothing is launched: the stream is capturing */
-       MOVED = 3 };    /* nothing is launched: PyTorch has freed memory of an operand */
+       GONE = 3 };     /* nothing is launched: something that it uses is gone */
 
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
@@ -118,7 +118,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing < 0) return -1;
     if (capturing) return CAPTURED; /* cuGraphLaunch would fail, and invalidate the capture */
     if (must_wait(x, t)) return CUDAGO_AGAIN;
-    if (cudago_held_moved(self->held)) return MOVED;
+    if (cudago_held_gone(self->held, x->id)) return GONE;
     if (cudago_uses_reserve(&x->uses, s)) return -1;
     x->launches++;
     if (x->calls_python || !cudago_keeps_gil(s)) return launch_away(x, s);
@@ -130,7 +130,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
  * why. */
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream) {
     cudago_exec *x = self->x;
-    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || cudago_watcher || cudago_held_moved(self->held) || stream->device != self->device) return 0;
+    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || cudago_watcher || cudago_held_gone(self->held, x->id) || stream->device != self->device) return 0;
     cudago_stream *s = stream->s;
     return s && !cudago_stream_lost(s) && cudago_keeps_gil(s) && !cudago_maybe_capturing(s);
 }
@@ -163,19 +163,14 @@ static int launch_captured(ExecObject *self, StreamObject *stream) {
     return r ? 0 : -1;
 }
 
-static QUIET OperandObject *moved_now(ExecObject *self) { return cudago_held_moved(self->held); }
-
-/* The memory may be back by now, or the executable closed. */
-static int refuse_moved(ExecObject *self) {
-    OperandObject *o = moved_now(self);
-    return o ? cudago_refuse_moved((PyObject *)self, o) : cudago_raise_moved("memory of an operand");
-}
+/* What was gone may be back by now: PyTorch's memory, or a device whose reset was given up. */
+static int refuse_gone(ExecObject *self) { return cudago_exec_whole(self) ? -1 : cudago_raise_moved("memory of an operand"); }
 
 static inline int launch(ExecObject *self, StreamObject *stream) {
     if (CUDAGO_WATCH("launching", "(O)", self)) return -1;
     int r = through_gate(self, stream, launch_now);
     if (r < 0) cudago_explain_memory(0); /* the first launch allocates what nodes do */
-    return r == MOVED ? refuse_moved(self) : r;
+    return r == GONE ? refuse_gone(self) : r;
 }
 
 /* What launch(stream) does: the hot call. */
@@ -205,7 +200,7 @@ int cudago_exec_launch_uncaptured(ExecObject *self, PyObject *argument, int *cap
 static PyObject *exec_ask(ExecObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (CUDAGO_WATCH("launching", "(O)", self) || (moved_now(self) && refuse_moved(self))) return NULL;
+    if (CUDAGO_WATCH("launching", "(O)", self) || cudago_exec_whole(self)) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -227,6 +222,7 @@ static QUIET int upload_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing)
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be uploaded on a stream that is capturing"), -1;
     if (must_wait(self->x, t)) return CUDAGO_AGAIN;
+    if (cudago_held_gone(self->held, self->x->id)) return GONE;
     if (cudago_uses_reserve(&self->x->uses, s)) return -1;
     return upload_away(self->x, s);
 }
@@ -237,6 +233,7 @@ static PyObject *exec_upload(ExecObject *self, PyObject *const *args, Py_ssize_t
     if (!argument) return NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
     int r = stream ? through_gate(self, stream, upload_now) : -1;
+    if (r == GONE) refuse_gone(self);
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;

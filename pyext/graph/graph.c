@@ -75,7 +75,7 @@ static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
     GraphObject *clone = cudago_graph_alloc_object(self->device, self->generation, NULL);
     if (!clone) return NULL;
     uint64_t graph = cudago_graph_number(self);
-    if (!graph) return Py_DECREF(clone), NULL;
+    if (!graph || cudago_graph_whole(self)) return Py_DECREF(clone), NULL;
     cudago_status st = {0};
     clone->id = cudagoGraphClone(graph, &clone->held, &st);
     if (st.kind) {
@@ -106,7 +106,7 @@ static int instantiate_away(uint64_t graph, uint32_t generation, cudago_hierarch
     e->x = x;
     x->of = of;
     x->generation = generation;
-    return cudago_made("graph executable", e->device, generation);
+    return cudago_made("graph executable", e->device, generation) || cudago_exec_whole(e) ? -1 : 0; /* resets, meanwhile */
 }
 static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long long flags) {
     if (cudago_graph_open(self)) return -1;
@@ -114,24 +114,17 @@ static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long
     return instantiate_away(self->id, self->generation, self->of, e, flags);
 }
 
-static QUIET OperandObject *moved_now(GraphObject *self) {
-    if (cudago_operands_stored) cudago_nodes_show(self->nodes, self->held);
-    return cudago_held_moved(self->held);
-}
-
 /* _instantiate(flags): releases the GIL, because cuGraphInstantiate can wait for another thread's full launch queue. */
 static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     CUDAGO_ENTER(NULL);
     if (cudago_graph_open(self)) return NULL;
-    OperandObject *moved = moved_now(self);
-    if (moved) return cudago_refuse_moved((PyObject *)self, moved), NULL;
     unsigned long long f = PyLong_AsUnsignedLongLong(flags);
     if (f == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
     ExecObject *e = cudago_alloc(CLS_EXEC);
     if (!e) return NULL;
     e->device = self->device;
     e->flags = f;
-    if (!cudago_graph_ready(self) && !instantiate_now(self, e, f) && !CUDAGO_WATCH("instantiated", "(OO)", self, e)) return (PyObject *)e;
+    if (!cudago_graph_ready(self) && !cudago_graph_whole(self) && !instantiate_now(self, e, f) && !CUDAGO_WATCH("instantiated", "(OO)", self, e)) return (PyObject *)e;
     cudago_explain_memory(0);
     Py_DECREF(e);
     return NULL;

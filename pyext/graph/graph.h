@@ -55,14 +55,15 @@ typedef struct {
     int32_t changed;
     size_t n_stored;
     OperandObject **stored; /* borrowed */
+    uint64_t resets; /* cudago_resets when all was there; 0: look again after any reset */
 } cudago_held;
 int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
-QUIET OperandObject *cudago_held_find_moved(cudago_held *h);
-/* One whose memory PyTorch has given back; NULL: none. A launch asks: one load, unless a storage of PyTorch's is held anywhere. */
-static inline QUIET OperandObject *cudago_held_moved(cudago_held *h) {
-    return cudago_operands_stored && h ? cudago_held_find_moved(h) : NULL;
+/* Is something gone that the executable uses: memory that PyTorch has given back, or what a reset has taken, perhaps of another
+ * device? A launch asks: two loads, unless a storage of PyTorch's is held anywhere, or a device was reset. */
+QUIET int cudago_held_find_gone(cudago_held *h, uint64_t exec);
+static inline QUIET int cudago_held_gone(cudago_held *h, uint64_t exec) {
+    return (cudago_operands_stored || cudago_resets) && h ? cudago_held_find_gone(h, exec) : 0;
 }
-int cudago_refuse_moved(PyObject *self, OperandObject *o); /* of a graph or an executable: ClosedError that names the node; returns -1 */
 
 /* A reference on its way to Go, which takes it over even if the call fails. */
 typedef struct {
@@ -368,6 +369,9 @@ typedef struct {
 
 static inline QUIET int cudago_exec_lost(const cudago_exec *x) { return cudago_lost(x->device, x->generation); }
 QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
+/* held.c: -1 with ClosedError, which names the node, if something that it uses is gone. Of a graph that is ready. */
+int cudago_exec_whole(ExecObject *self);
+int cudago_graph_whole(GraphObject *self);
 void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
 

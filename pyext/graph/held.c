@@ -4,6 +4,8 @@
 
 #include "graph.h"
 
+#include "_cgo_export.h"
+
 /* Called by held.go with the GIL. -1: out of memory. */
 QUIET int cudago_held_grow(cudago_held *h) {
     size_t cap = h->cap ? 2 * h->cap : 8;
@@ -34,24 +36,98 @@ static QUIET void find_stored(cudago_held *h) {
     h->n_stored = n;
 }
 
-QUIET OperandObject *cudago_held_find_moved(cudago_held *h) {
+static QUIET OperandObject *find_moved(cudago_held *h) {
+    if (!cudago_operands_stored) return NULL;
     if (h->changed) find_stored(h);
     for (size_t i = 0; i < h->n_stored; i++)
         if (cudago_operand_moved(h->stored[i])) return h->stored[i];
     return NULL;
 }
 
-int cudago_refuse_moved(PyObject *self, OperandObject *o) {
-    Py_INCREF(o); /* naming it may end the hold */
+static QUIET OperandObject *find_lost(const cudago_held *h) {
+    for (size_t i = 0; cudago_resets && i < h->n; i++) {
+        OperandObject *o = (OperandObject *)h->v[i];
+        if (Py_TYPE((PyObject *)o) == cudago_cls[CLS_OPERAND] && o->cell && cudago_cell_lost(o->cell)) return o;
+    }
+    return NULL;
+}
+
+/* What is found once after a reset holds until the next: updates look at what they are given, and those with a graph have
+ * the next launch look again. */
+QUIET int cudago_held_find_gone(cudago_held *h, uint64_t exec) {
+    int32_t device;
+    if (h->resets != cudago_resets) {
+        if (find_lost(h) || cudagoExecLost(exec, NULL, &device)) return 1;
+        h->resets = cudago_resets;
+    }
+    return find_moved(h) != NULL;
+}
+
+/* --- refusals --------------------------------------------------------------------------------------------------------- */
+
+/* What messages call an operand of a graph or an executable; NULL with an exception. */
+static PyObject *name_of(PyObject *self, OperandObject *o) {
     PyObject *names = PyImport_ImportModule("cudago._graph.retained");
     PyObject *name = names ? PyObject_CallMethod(names, "_name_of", "OO", self, (PyObject *)o) : NULL;
-    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    if (text) cudago_raise_moved(text);
-    Py_XDECREF(name);
     Py_XDECREF(names);
+    return name;
+}
+
+/* What is gone: an Operand, or something else, which Go names. */
+typedef struct {
+    OperandObject *operand;
+    char *what;
+    int32_t device;
+} gone;
+
+static QUIET int find_operand(cudago_held *h, gone *g) {
+    if (!(g->operand = find_lost(h))) g->operand = find_moved(h);
+    return g->operand != NULL;
+}
+
+static int refuse_operand(PyObject *self, OperandObject *o) {
+    Py_INCREF(o); /* naming it may end the hold */
+    PyObject *name = name_of(self, o);
+    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    if (text && o->cell && cudago_cell_lost(o->cell)) cudago_raise_no_cell(o->cell, text);
+    else if (text) cudago_raise_moved(text);
+    Py_XDECREF(name);
     Py_DECREF(o);
     return -1;
 }
+
+static int refuse(PyObject *self, gone *g) {
+    if (g->operand) return refuse_operand(self, g->operand);
+    cudago_raise_lost(g->what, g->device);
+    free(g->what);
+    return -1;
+}
+
+/* 1 if something is gone. */
+static QUIET int exec_now(ExecObject *self, gone *g) {
+    if (cudago_exec_open(self)) return -1;
+    if (!cudago_held_gone(self->held, self->x->id)) return 0;
+    return find_operand(self->held, g) || cudagoExecLost(self->x->id, &g->what, &g->device);
+}
+int cudago_exec_whole(ExecObject *self) {
+    gone g = {0};
+    int r = exec_now(self, &g);
+    return r > 0 ? refuse((PyObject *)self, &g) : r;
+}
+
+static QUIET int graph_now(GraphObject *self, gone *g) {
+    if (!(cudago_operands_stored || cudago_resets)) return 0;
+    if (cudago_graph_open(self)) return -1;
+    if (!self->held) return 0; /* a body: the graph that it is in holds for it */
+    cudago_nodes_show(self->nodes, self->held);
+    return find_operand(self->held, g) || (cudago_resets && cudagoGraphLost(self->id, &g->what, &g->device));
+}
+int cudago_graph_whole(GraphObject *self) {
+    gone g = {0};
+    int r = graph_now(self, &g);
+    return r > 0 ? refuse((PyObject *)self, &g) : r;
+}
+
 void cudago_held_count(const uintptr_t *objects, size_t n) {
     for (size_t i = 0; i < n; i++) Py_IncRef((PyObject *)objects[i]);
 }

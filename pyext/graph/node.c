@@ -252,7 +252,7 @@ static PyObject *add_child(GraphObject *self, cudago_place *p, GraphObject *chil
     cudago_status st = {0};
     if (move && CUDAGO_WATCH("moving", "(O)", child)) return NULL;
     do /* each graph may become busy during the wait for the other */
-        if (cudago_graph_ready(self) || cudago_graph_ready(child)) return NULL;
+        if (cudago_graph_ready(self) || cudago_graph_ready(child) || cudago_graph_whole(child)) return NULL;
     while (cudago_graph_busy(self));
     if (child_now(self, p, child, move, &number, &st)) return NULL;
     if (move && !st.kind) cudago_graph_moved(child);

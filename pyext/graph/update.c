@@ -336,6 +336,7 @@ typedef struct {
 static QUIET void graph_now(ExecObject *self, void *at, cudago_refusal *why) {
     graph_update *u = at;
     if ((u->again = cudago_graph_busy(u->graph))) return;
+    self->held->resets = 0; /* there may be one while this waits */
     cudagoExecUpdate(self->x->id, u->graph->id, &why->st); /* Go finds out if the graph was closed during the wait */
 }
 
@@ -345,7 +346,7 @@ PyObject *cudago_update_graph(ExecObject *self, PyObject *graph) {
     if (cudago_expect(graph, CLS_GRAPH, "graph")) return NULL;
     graph_update u = {(GraphObject *)graph, 0};
     do /* each may become busy during the wait for the other */
-        if (cudago_graph_ready(u.graph) || cudago_update_gate(self, graph_now, &u)) return NULL;
+        if (cudago_graph_ready(u.graph) || cudago_graph_whole(u.graph) || cudago_update_gate(self, graph_now, &u)) return NULL;
     while (u.again);
     PyObject *r = done(0);
     if (r && CUDAGO_WATCH("updated", "(OO)", self, graph)) Py_CLEAR(r);

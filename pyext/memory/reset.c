@@ -9,7 +9,8 @@
 
 /* The reset of a device. A device has a *generation*, and everything made on it remembers the one it was made in. So a
  * reset loses all of it at once: each object finds out at its next use, and no list has to be walked. We never pass a
- * lost handle to the driver again, where it may by now mean something else or nothing. */
+ * lost handle to the driver again, where it may by now mean something else or nothing. A graph of another device finds out
+ * at its first launch after a reset (pyext/graph/held.c). */
 
 int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
 static uint64_t cells_before[CUDAGO_MAX_DEVICES]; /* the last cell made before the latest reset */
@@ -105,7 +106,7 @@ static int call_driver(int32_t device, int *lost) {
 static QUIET void begin_anew(DeviceObject *self, PyObject **resource) {
     int32_t device = self->ordinal;
     cells_before[device] = cudago_cell_last_id();
-    cudago_generation[device]++;
+    cudago_generation_move(device, 1);
     cudago_device_forget(device);
     cudagoDefaultStreamsForget(device);
     ResourceObject *r = (ResourceObject *)self->resource;
@@ -126,13 +127,13 @@ PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused) {
         return cudago_raise(&st), NULL;
     }
     if (may_reset(device)) return NULL;
-    cudago_generation[device]++; /* from here on nothing begins */
+    cudago_generation_move(device, 1); /* from here on nothing begins */
     int r = wait_outside(device);
     if (!r) r = call_driver(device, &lost);
     PyObject *type, *value, *trace, *resource = NULL;
     PyErr_Fetch(&type, &value, &trace);
     if (lost) begin_anew(self, &resource);
-    else cudago_generation[device]--;
+    else cudago_generation_move(device, -1);
     if (lost && cudago_streams) cudago_prove_all(); /* what the lost work kept may be released */
     Py_XDECREF(resource);
     cudago_drain();

@@ -11,8 +11,9 @@
 
 static int parse_text(PyObject *o, DLDataType *out) {
     PyObject *text = PyObject_Str(o);
-    const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    int r = s ? cudago_dtype_parse(s, out) : -1;
+    Py_ssize_t n = 0;
+    const char *s = text ? PyUnicode_AsUTF8AndSize(text, &n) : NULL;
+    int r = s && !memchr(s, 0, (size_t)n) ? cudago_dtype_parse(s, out) : -1;
     Py_XDECREF(text);
     cudago_forgive();
     return r;

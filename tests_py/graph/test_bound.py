@@ -34,10 +34,9 @@ def test_a_launch_is_bound_and_updated(a, stream, kernels):
     assert add.is_closed
     assert repr(add) == "<cudago.BoundLaunch: closed>"
     add.close()
-    with pytest.raises(cu.ClosedError):
-        add(stream)
-    with pytest.raises(cu.ClosedError):
-        add.update(value=1)
+    for use in (lambda: add(stream), lambda: add.update(value=1), lambda: add.params):
+        with pytest.raises(cu.ClosedError, match="^bound launch is closed"):
+            use()
 
 
 def test_arguments_are_kept(device, stream, kernels):

@@ -382,6 +382,17 @@ def test_a_node_with_a_slot_costs_the_same_in_any_graph(graph, rooms, names):
     assert all(m < f + 4000 for f, m in zip(few, many, strict=True)), (few, many)
 
 
+def test_an_update_of_a_kernel_goes_through_no_slots(graph, rooms, kernels):
+    """Noted changes are put together when somebody asks for them: not for each update."""
+    x, y, _ = rooms
+    graph.memcpy(y, cu.slot("src", x))
+    node = graph.launch(CONFIG, kernels["add"], y, 1, N)
+    noted = graph._uses
+    assert isinstance(noted, tuple)
+    node.update(CONFIG, kernels["add"], y, 2, N)
+    assert graph._uses is noted
+
+
 def test_threads_that_add_nodes_lose_no_slot(graph, rooms):
     x, y, _ = rooms
     each = 300

@@ -317,3 +317,8 @@ def test_statements_that_change_a_number(stream, monkeypatch):
     both = cu.asarray(np.repeat(x, 2), stream=stream)
     for given in (cu.asarray(x, stream=stream), both[::2]):
         assert np.array_equal(made(given, 5, stream=stream).numpy(stream=stream), x + 3005)
+
+
+def test_options_are_checked_when_it_is_made():
+    with pytest.raises(TypeError, match="options must be ProgramOptions, not int"):
+        cu.elementwise("float x", "float y", "y = x", options=5)

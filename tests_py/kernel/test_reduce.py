@@ -123,3 +123,13 @@ def test_memory_of_a_resource_that_is_misaligned(device, stream, monkeypatch):
                     call()
     assert reduced(x, stream=stream).item(stream=stream) == 40_000
     whole.close()
+
+
+def test_options_and_identity_are_checked_when_it_is_made():
+    with pytest.raises(TypeError, match="options must be ProgramOptions, not int"):
+        cu.reduce("float x", "float y", "a + b", options=5)
+    for wrong in "a", b"a", [1], object():
+        with pytest.raises(TypeError, match="identity must be a number of Python, NumPy or ctypes"):
+            cu.reduce("float x", "float y", "a + b", identity=wrong)
+    for right in 0, 1.5, True, np.float32(2), None:
+        cu.reduce("float x", "float y", "a + b", identity=right)

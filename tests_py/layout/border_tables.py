@@ -53,7 +53,7 @@ GO_QUIET = {
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
     "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoCaptureAlloc", "cudagoEventRecord",
-    "cudagoCaptureHold",
+    "cudagoCaptureHold", "cudagoExecLost", "cudagoGraphLost",
     "cudagoContextWaited", "cudagoGraphBox", "cudagoCaptureMemOp", "cudagoGraphMemOp",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphChildOf",

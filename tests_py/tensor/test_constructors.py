@@ -81,7 +81,10 @@ def test_element_types(stream, dtype, name):
     assert cu.empty(4, t.dtype, stream=stream).dtype == t.dtype
 
 
-@pytest.mark.parametrize("dtype", [">f4", "object", "f3", None, np.dtype([("a", "i4")]), "U4", 7])
+@pytest.mark.parametrize(
+    "dtype",
+    [">f4", "object", "f3", None, np.dtype([("a", "i4")]), "U4", 7, "f4\0", "float32\0x"],
+)
 def test_unknown_element_types(stream, dtype):
     with pytest.raises(TypeError, match="dtype must be a boolean, integer"):
         cu.empty(4, dtype, stream=stream)

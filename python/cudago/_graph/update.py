@@ -17,7 +17,7 @@ from .._tensor.operand import as_tensor, has_gaps
 from . import own_kernel
 from .params import changed, is_change
 from .retained import object_of
-from .slot import Slot, check_update, note_update, plain, uses_of
+from .slot import Slot, check_update, note_update, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -317,7 +317,7 @@ def _renew(node: Node | ExecNode, owner: Graph | GraphExec, launched: tuple[Any,
 def _kernel(
     node: Node | ExecNode, owner: Graph | GraphExec, /, config: Any, kernel: Any, *args: Any
 ) -> None:
-    record = owner._record(node._id) if uses_of(owner) else None
+    record = owner._record(node._id) if owner._uses else None
     _set_kernel(node, owner, config, kernel, args, record is None or record[0] != kernel)
 
 

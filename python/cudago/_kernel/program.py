@@ -17,7 +17,7 @@ from ..errors import CompileError
 from . import nvvm
 from .headers import hint
 from .object_code import ObjectCode
-from .program_options import ProgramOptions
+from .program_options import ProgramOptions, expect_options
 
 if TYPE_CHECKING:
     import os
@@ -80,11 +80,7 @@ class Program:
         elif (at := source.find("\0")) >= 0:  # the compilers would end there
             line = source.count("\n", 0, at) + 1
             raise ValueError(f"source must have no NUL, and has one in line {line}")
-        if options is not None and not isinstance(options, ProgramOptions):
-            raise TypeError(
-                f"options must be ProgramOptions, not {type(options).__name__}: "
-                "write options=ProgramOptions(arch=..., ...)"
-            )
+        expect_options(options)
         self.source: str | bytes = source
         self.kind = kind
         self._options = options or ProgramOptions()

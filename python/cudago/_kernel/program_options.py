@@ -309,3 +309,12 @@ def _macros(value: Any) -> list[str]:
 def _macro(name: str, value: Any) -> str:
     value = int(value) if isinstance(value, bool) else value
     return name if value is None else f"{name}={value}"
+
+
+def expect_options(options: Any) -> None:
+    """Raise TypeError if these are neither None nor options of a program."""
+    if options is not None and not isinstance(options, ProgramOptions):
+        raise TypeError(
+            f"options must be ProgramOptions, not {type(options).__name__}: "
+            "write options=ProgramOptions(arch=..., ...)"
+        )

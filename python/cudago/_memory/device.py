@@ -399,8 +399,11 @@ class Device(_core.Device):
         driver; NVIDIA's driver cannot stop it, so the call waits for it. Not allowed while a stream
         is capturing.
 
-        Pinned memory belongs to device 0, that of a pool to the pool's device. Graphs and queued
-        work of other devices are not lost; those that use memory of this device will fault.
+        Pinned memory belongs to device 0, that of a pool to the pool's device. Graphs of other
+        devices are not lost. Those that use memory of this device, or have nodes there, and their
+        executables and bound launches, raise a `ClosedError` when they are launched, instantiated
+        or copied, which names the node, until the node is updated. Work of other devices that is
+        queued or running is not waited for: if it uses memory of this device, wait for it before.
 
         References
         ----------

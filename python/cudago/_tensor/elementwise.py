@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import launch
+from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
 from . import walk
 from .expression import (
@@ -114,6 +115,7 @@ class ElementwiseKernel:
         if not isinstance(operation, str):
             raise TypeError(f"operation must be a str, not {type(operation).__name__}")
         check_name(name)
+        expect_options(options)
         self._output: tuple[str, str] = outputs[0]
         self._operation: str = operation
         self._name: str = name

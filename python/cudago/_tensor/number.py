@@ -48,6 +48,13 @@ def is_number(value: Any) -> bool:
     return isinstance(_plain(value), bool | int | float)
 
 
+def expect_number(value: Any, what: str) -> None:
+    """Raise TypeError if this is no number of Python, NumPy or ctypes, a complex one included."""
+    if _plain(value) is None:
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise TypeError(f"{what} must be a number of Python, NumPy or ctypes, not {kind}")
+
+
 def number_as(value: Any, name: str, what: str) -> bool | int | float:
     """Return a number as an element of type `name`, in which it must fit, and nothing else.
 

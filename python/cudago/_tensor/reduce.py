@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._kernel.launch import LaunchConfig, launch
+from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
 from . import walk
 from .axes import SOURCE, Axes, Plan, PlanCode
@@ -22,6 +23,7 @@ from .expression import (
     declared,
     room,
 )
+from .number import expect_number
 from .operand import shared
 
 if TYPE_CHECKING:
@@ -146,6 +148,9 @@ class ReduceKernel:
         if inputs[0][1] in ("a", "b"):
             raise ValueError(f"input must have another name than {inputs[0][1]!r}, which is taken")
         check_name(name)
+        expect_options(options)
+        if identity is not None:
+            expect_number(identity, "identity")
         self._input: tuple[str, str] = inputs[0]
         self._output: tuple[str, str] = outputs[0]
         self._operation: str = _expression(operation, "operation")
