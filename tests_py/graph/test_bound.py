@@ -35,7 +35,7 @@ def test_a_launch_is_bound_and_updated(a, stream, kernels):
     assert repr(add) == "<cudago.BoundLaunch: closed>"
     add.close()
     for use in (lambda: add(stream), lambda: add.update(value=1), lambda: add.params):
-        with pytest.raises(cu.ClosedError, match="^bound launch is closed"):
+        with pytest.raises(cu.ClosedError, match=r"^bound launch is closed"):
             use()
 
 

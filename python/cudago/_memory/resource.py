@@ -361,9 +361,9 @@ class DeviceMemoryResource(Shareable, _Pooled):
         Access covers all memory of the pool, past and future, and a shared pool shares it. When
         access is removed, no work that uses it may be pending, and executables and bound launches
         of that device that use the memory must not be launched any more: the device would fault,
-        since a launch does not look for access, which costs a call of the driver. Setting raises a `ValueError` for
-        the resource's own device, which always has access, and a `CUDAError` for a device that
-        cannot access the memory.
+        since a launch does not look for access, which costs a call of the driver. Setting raises a
+        `ValueError` for the resource's own device, which always has access, and a `CUDAError` for a
+        device that cannot access the memory.
         """
         return frozenset(device_at(i) for i in self._peers())
 
