@@ -42,6 +42,7 @@ type Context struct {
 	parked   parkedStreams
 	greens   atomic.Int64 // green contexts, which hold c too
 	lessors  lessors      // pools that other processes can import
+	guests   atomic.Int64 // see AddGuests
 	broken   atomic.Bool  // a release has reported a sticky error
 }
 
@@ -68,6 +69,14 @@ func (d *Driver) popContext(h driver.CUcontext) {
 		}
 	}
 }
+
+// AddGuests counts what other contexts have that has parts here: the driver
+// crashes where such a thing is destroyed, or c is lost again, after c was lost.
+// While there are any, c cannot be reset.
+func (c *Context) AddGuests(by int64) { c.guests.Add(by) }
+
+// HasGuests reports whether there are any: see AddGuests.
+func (c *Context) HasGuests() bool { return c.guests.Load() > 0 }
 
 // Handle returns the CUcontext.
 func (c *Context) Handle() uintptr { return uintptr(c.h) }

@@ -111,8 +111,9 @@ func (c *Context) forgetCapture(s *Stream) {
 // of d entered, nor while handles from [Stream.Use] and the like are in use.
 //
 // Errors: [ErrClosed] after the driver's Close; an [*ArgumentError] if other
-// libraries hold the context too, since their threads would crash, or if other
-// processes have imported memory of d; an [*Error].
+// libraries hold the context too, since their threads would crash, if other
+// processes have imported memory of d, or if executables of graphs of other
+// devices have nodes there; an [*Error].
 // If the reset is refused nothing has changed, except that calls were refused
 // meanwhile. If the device is broken for good, the error is the sticky one and
 // says so: only a new process can use it.
@@ -230,8 +231,12 @@ func (c *Context) synchronizeRefusing() driver.CUresult {
 }
 
 // releaseUnlessImported is releaseContext, unless other processes have imported
-// memory of the device: see [lessor].
+// memory of the device, see [lessor], or others have parts there: see AddGuests.
 func (c *Context) releaseUnlessImported() (kept bool, why error) {
+	if n := c.guests.Load(); n > 0 {
+		return true, badValue("", "%v cannot be reset: %d executable(s) of graphs of other devices have nodes or allocate memory there; "+
+			"close them first", c.dev, n)
+	}
 	letGo, imported := c.lessors.claim()
 	if imported > 0 {
 		return true, badValue("", "%v cannot be reset: other processes have imported %d allocation(s) of its memory; they must let go of it "+

@@ -65,8 +65,9 @@ type Exec struct {
 	reaper *finalize.Reaper
 	nodes  []*ExecNode // immutable
 	edited bool        // immutable; of the graph, when x was made
-	// allocates lists where the nodes allocate. Immutable.
-	allocates []*cuda.Context
+	// allocates lists where the nodes allocate, and visits the other contexts in which
+	// there are nodes, or memory of nodes. Both are immutable.
+	allocates, visits []*cuda.Context
 	// byName is immutable. Most executables are never asked for a node, so the
 	// first who asks waits for the table.
 	byName func() map[string]*ExecNode
@@ -179,6 +180,10 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions, calls map[*Node]c
 		}
 	}
 	g.eachLoose("", func(path string, b *bundle) { x.hold(nil, path, b) })
+	x.visits = x.elsewhere()
+	for _, c := range x.visits {
+		c.AddGuests(1)
+	}
 	g.h.holders++
 	g.h.execs.Add(1)
 	live.execs.Add(1)

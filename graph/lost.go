@@ -123,6 +123,28 @@ func (x *Exec) Lost(isLost func(*cuda.Context) bool) (what string, on *cuda.Devi
 	return "", nil
 }
 
+// elsewhere lists the contexts other than its own in which x has nodes, or memory
+// of nodes.
+func (x *Exec) elsewhere() []*cuda.Context {
+	var list []*cuda.Context
+	add := func(c *cuda.Context) {
+		if c != x.h.ctx && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	for _, h := range x.extra {
+		for i := range h.b.operands {
+			if e, ok := h.b.operands[i].Retainer.(elsewhere); ok {
+				add(e.on)
+			}
+		}
+	}
+	for _, c := range x.allocates {
+		add(c)
+	}
+	return list
+}
+
 // contexts lists where the nodes allocate.
 //
 // Preconditions: h.mu is held.

@@ -51,7 +51,7 @@ func cudagoBufferNew(mr, size, on C.uint64_t, ptr, host *C.uint64_t, st *C.cudag
 	return id
 }
 
-// patience is how long an allocation waits for earlier releases.
+// patience is how long an allocation, or a reset, waits for earlier releases.
 const patience = C.CUDAGO_PATIENCE_MS * time.Millisecond
 
 // AfterReleases calls allocate. If there is no memory, or a graph that can have

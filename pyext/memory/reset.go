@@ -41,6 +41,9 @@ func (r *deviceReset) run(ordinal int) error {
 		return err
 	}
 	before, none := dev.Context()
+	if none == nil && before.HasGuests() {
+		border.Reaper.Flush(patience) // some may be closed, and are about to be destroyed
+	}
 	err = dev.ResetUnless(r.stop)
 	r.lost = none != nil || before.IsLost()
 	return err

@@ -290,7 +290,8 @@ def _update(step: GraphExec, graph: Graph) -> None:
         step._update(graph)
         return
     _, theirs, uses = unchanged(graph, lambda: step._update(graph))
-    set_uses(step, moved(uses, dict(zip(theirs, numbers(step), strict=False))))
+    pairs = zip(theirs, numbers(step), strict=False)
+    set_uses(step, moved(uses, {row[0]: number for row, number in pairs}))
 
 
 _core._set_class("GraphExec", GraphExec)

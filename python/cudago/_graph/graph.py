@@ -24,7 +24,7 @@ from .iteration import Iteration, not_found
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
-from .slot import forget, moved, numbers, set_uses, take_uses, unchanged, uses_of
+from .slot import forget, moved, set_uses, take_uses, unchanged, uses_of
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -347,8 +347,14 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         if not uses_of(self):
             made: Graph = self._clone()
             return made
-        made, ours, uses = unchanged(self, lambda: self._clone())
-        set_uses(made, moved(uses, dict(zip(ours, numbers(made), strict=True))))
+        while True:
+            made, ours, uses = unchanged(self, lambda: self._clone())
+            theirs = made._nodes()
+            # Another thread may have added and removed a node, in between and without a trace.
+            if [row[2] for row in ours] == [row[2] for row in theirs]:
+                break
+        pairs = zip(ours, theirs, strict=True)
+        set_uses(made, moved(uses, {of[0]: to[0] for of, to in pairs}))
         return made
 
     def instantiate(

@@ -231,15 +231,17 @@ def numbers(holder: Graph | GraphExec) -> list[int]:
     return [row[0] for row in holder._nodes()]
 
 
-def unchanged(graph: Graph, make: Callable[[], T]) -> tuple[T, list[int], Uses]:
+def unchanged(
+    graph: Graph, make: Callable[[], T]
+) -> tuple[T, tuple[tuple[int, int, str, str], ...], Uses]:
     """Make something of a graph, and return it, and the graph's nodes and slots at that moment.
 
     Another thread may change the graph meanwhile: then it is made again.
     """
     while True:
-        before, uses = numbers(graph), uses_of(graph)
+        before, uses = graph._nodes(), uses_of(graph)
         made = make()
-        if graph._uses is (uses or None) and numbers(graph) == before:
+        if graph._uses is (uses or None) and graph._nodes() == before:
             return made, before, uses
 
 

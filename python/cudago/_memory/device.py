@@ -385,8 +385,9 @@ class Device(_core.Device):
             If a stream is capturing; if pinned or managed memory of the device is open, which the
             host may be using; if another library holds a tensor over the device's memory, or uses
             the device itself, since PyTorch, CuPy and JAX share the context; if another process has
-            imported memory of a pool; or if another thread is resetting the device. The reset has
-            not begun then.
+            imported memory of a pool; if an executable of another device's graph has nodes on the
+            device, or allocates there, which NVIDIA's driver does not survive; or if another thread
+            is resetting the device. The reset has not begun then.
         CUDAError
             In a host callback, before the reset has begun. Or if the device is still broken
             afterwards, which the message says: with NVIDIA's driver, some faults last until the
@@ -400,10 +401,11 @@ class Device(_core.Device):
         is capturing.
 
         Pinned memory belongs to device 0, that of a pool to the pool's device. Graphs of other
-        devices are not lost. Those that use memory of this device, or have nodes there, and their
-        executables and bound launches, raise a `ClosedError` when they are launched, instantiated
-        or copied, which names the node, until the node is updated. Work of other devices that is
-        queued or running is not waited for: if it uses memory of this device, wait for it before.
+        devices are not lost. Those that use memory of this device, or have nodes there, and
+        executables and bound launches that use its memory, raise a `ClosedError` when they are
+        launched, instantiated or copied, which names the node, until the node is updated. Work of
+        other devices that is queued or running is not waited for: if it uses memory of this device,
+        wait for it before.
 
         References
         ----------
