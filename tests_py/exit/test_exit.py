@@ -231,7 +231,10 @@ GIVEN_BACK = {
 }
 
 
-@pytest.mark.parametrize("name", ["kernels and copies of a graph", *SCRIPTS])
+# Not with daemon threads: CPython 3.13 reads the state of a thread that it has freed, in drop_gil.
+@pytest.mark.parametrize(
+    "name", ["kernels and copies of a graph", *(n for n in SCRIPTS if n != "threads that work")]
+)
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_nothing_is_read_that_was_freed_before(name, script, driver):
     nodes = """
