@@ -141,19 +141,36 @@ static int is_same(PyObject *a, PyObject *b) {
     return equal == 1;
 }
 
+/* The next block that has changed the same, and has not ended: a new reference, or NULL. Comparing may run Python, which ends
+ * and drops blocks: so each is held meanwhile, and one that has left the list leads to no other. */
+static BlockObject *later_alike(BlockObject *self) {
+    BlockObject *at = (BlockObject *)Py_XNewRef((PyObject *)self->later);
+    while (at) {
+        PyObject *undo = at->is_on && !at->is_given ? NEW_REF(at->undo) : NULL;
+        int is_alike = undo && is_same(self->undo, undo);
+        Py_XDECREF(undo);
+        if (is_alike && at->is_on) break;
+        BlockObject *next = (BlockObject *)Py_XNewRef((PyObject *)(at->is_listed ? at->later : self->later));
+        Py_DECREF(at);
+        at = next;
+    }
+    return at;
+}
+
 /* Blocks of threads, tasks and generators do not always end in the reverse order. The next one that has changed the same, and
  * has not ended, then keeps what it has made, and changes back at its end what this one found. */
 static int leave_to_later(BlockObject *self) {
     if (self->is_given) return 0;
-    BlockObject *next = self->later;
-    while (next && !(next->is_on && !next->is_given && is_same(self->undo, next->undo))) next = next->later;
+    BlockObject *next = later_alike(self);
+    if (!next) return 0;
     Py_ssize_t n = PyTuple_Size(self->undo);
-    PyObject *undo = next ? PyTuple_New(n) : NULL;
-    if (!undo) return 0;
-    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SetItem(undo, i, NEW_REF(PyTuple_GetItem(self->undo, i)));
-    set(&next->undo, undo);
-    Py_DECREF(undo);
-    return 1;
+    PyObject *undo = PyTuple_New(n);
+    for (Py_ssize_t i = 0; undo && i < n; i++) PyTuple_SetItem(undo, i, NEW_REF(PyTuple_GetItem(self->undo, i)));
+    int is_left = undo && next->is_on; /* the collector may have run */
+    if (is_left) set(&next->undo, undo);
+    Py_XDECREF(undo);
+    Py_DECREF(next);
+    return is_left;
 }
 
 static void change_back(BlockObject *self) {

@@ -67,3 +67,28 @@ def test_checks_that_end_in_any_order(driver):
     assert cu._core._set_checks("races,collect") == now
     second.__exit__(None, None, None)
     assert cu._core._set_checks("") == ""
+
+
+def test_a_block_that_is_dropped_while_it_is_compared():
+    """Arguments are compared, to find the block that goes on for one that ends."""
+    now = []
+
+    def change(_key, value):
+        now.append(value)
+        return now[-2] if len(now) > 1 else None
+
+    class Key:
+        def __eq__(self, other):
+            blocks[1:] = []  # which ends them
+            return True
+
+        __hash__ = None
+
+    blocks = [cu._core.Block() for _ in range(3)]
+    for i, block in enumerate(blocks):
+        block._plan((change, Key(), i), None, None)
+        block.__enter__()
+    del block
+    blocks[0].__exit__(None, None, None)
+    assert now[:3] == [0, 1, 2]
+    assert now[-1] is None  # as before the first
