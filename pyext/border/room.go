@@ -19,7 +19,7 @@
 package border
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../include -I${SRCDIR}/.. -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-cast-function-type -Wno-missing-field-initializers
+#cgo CFLAGS: -I${SRCDIR}/../include -I${SRCDIR}/.. -std=gnu11 -Wall -Wextra -Wno-unused-parameter -Wno-cast-function-type -Wno-missing-field-initializers
 */
 import "C"
 
