@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import inspect
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
 
 from . import _core
 from ._finalize import finalize
@@ -384,13 +385,24 @@ def for_cupy(resource: MemoryResource) -> Callable[[int], Any]:
 
 
 class _ForRMM:
-    """What RMM calls to allocate and to free; it has the buffers in between."""
+    """What RMM calls to allocate and to free; it has the buffers in between.
 
-    __slots__ = ("held", "resource")
+    RMM's C++ calls the functions by bare pointers, and its copies of a resource outlive the one in
+    Python: pools free what they have when they go. So the functions are kept while memory is out.
+    """
+
+    __slots__ = ("calls", "resource")
+    held: ClassVar[dict[tuple[_ForRMM, int], tuple[Buffer, Stream, list[Any]]]] = {}
 
     def __init__(self, resource: MemoryResource) -> None:
         self.resource = resource
-        self.held: dict[int, tuple[Buffer, Stream]] = {}
+        self.calls: tuple[ref[Any], ...] = ()
+
+    def functions(self) -> tuple[Callable[..., int], Callable[..., None]]:
+        """Return what allocates and what frees; RMM's resource in Python keeps both."""
+        functions = self.allocate, self.deallocate
+        self.calls = tuple(map(ref, functions))
+        return functions
 
     def allocate(self, nbytes: int, stream: Any = None) -> int:
         if nbytes == 0:
@@ -399,7 +411,7 @@ class _ForRMM:
         given = self.resource.allocate(nbytes, stream=on)
         buffer = _core._given(self.resource, given, nbytes)
         address = buffer.handle
-        self.held[address] = buffer, on
+        self.held[self, address] = buffer, on, [call() for call in self.calls]
         return address
 
     def deallocate(self, address: int, nbytes: int, stream: Any = None) -> None:
@@ -410,14 +422,14 @@ class _ForRMM:
     def _give_back(self, address: int, stream: Any) -> None:
         try:
             there = _stream_of_rmm(stream, self.resource.device)
-            buffer, on = self.held[address]
+            buffer, on, _ = self.held[self, address]
             if there != on and not on.is_closed:
                 on.wait(there)  # the free comes after what RMM's user has ordered before it
         except ClosedError as e:
             if not hasattr(e, "_at_exit"):
                 raise
             return  # the driver frees what is left when the process ends
-        del self.held[address]  # not before the wait: memory that may be in use is rather kept
+        del self.held[self, address]  # not before the wait: memory in use is rather kept
         buffer.close()
 
 
@@ -463,4 +475,4 @@ def for_rmm(resource: MemoryResource) -> Any:
     """
     way = _ForRMM(_checked(resource))
     rmm = importlib.import_module("rmm")
-    return rmm.mr.CallbackMemoryResource(way.allocate, way.deallocate)
+    return rmm.mr.CallbackMemoryResource(*way.functions())

@@ -8,6 +8,7 @@ import gc
 import sys
 import threading
 from types import ModuleType, SimpleNamespace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -503,6 +504,23 @@ def test_memory_for_rmm(rmm, device, stream):
         with pytest.raises(TypeError, match="does not name its streams"):
             made.allocate_func(256)
     settle()
+    assert cu.live_objects().get("Buffer", 0) == before
+
+
+def test_what_rmm_calls_stays_while_memory_is_out(rmm, device, stream):
+    """A pool of RMM's has bare pointers to it, and frees after the resource in Python has gone."""
+    made = for_rmm(device.memory_resource)
+    before = cu.live_objects().get("Buffer", 0)
+    calls = [ref(made.allocate_func), ref(made.deallocate_func)]
+    addresses = [made.allocate_func(256, stream) for _ in range(2)]
+    del made
+    for address in addresses:
+        gc.collect()
+        assert cu.live_objects()["Buffer"] > before, "freed while RMM uses it"
+        assert None not in [call() for call in calls]
+        calls[1]()(address, 256, stream)
+    settle()
+    assert [call() for call in calls] == [None, None]
     assert cu.live_objects().get("Buffer", 0) == before
 
 
