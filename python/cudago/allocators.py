@@ -223,8 +223,14 @@ class _CuPy:
     def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
         cuda = importlib.import_module("cupy").cuda
         ordinal = stream.device.ordinal
-        with cuda.Device(ordinal), _cupy_stream(cuda, stream, ordinal):
-            memory = self.malloc(nbytes)
+        with cuda.Device(ordinal):
+            # CuPy's `with stream` goes back to the `with` before it, not to a stream in use().
+            before = cuda.get_current_stream()
+            _cupy_stream(cuda, stream, ordinal).use()
+            try:
+                memory = self.malloc(nbytes)
+            finally:
+                before.use()
         return _address(memory), memory
 
 

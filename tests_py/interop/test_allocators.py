@@ -89,7 +89,10 @@ def test_cupy_allocates_from_us_in_its_captures(device):
 def test_we_allocate_from_cupy(device, stream):
     cupy = pytest.importorskip("cupy")
     pool = cupy.cuda.MemoryPool()
+    used = cupy.cuda.Stream().use()
     x = cu.asarray(np.arange(8, dtype="f4"), stream=stream, resource=ForeignMemoryResource(pool))
+    assert cupy.cuda.get_current_stream() is used, "CuPy's user has chosen another stream"
+    cupy.cuda.Stream.null.use()
     assert pool.used_bytes() == 512
     assert x.numpy(stream=stream).tolist() == list(range(8))
     x.close()

@@ -333,11 +333,12 @@ class CuPy(ModuleType):
     def __init__(self, device, stream):
         super().__init__("cupy")
         self.arena, self.entered = Arena(device, stream), []
+        self.current = self.Current(self, stream.handle)
         self.cuda = SimpleNamespace(
             Device=self.use_device,
             Stream=object,  # CuPy before 14
             ExternalStream=self.use_stream,
-            get_current_stream=lambda: stream,
+            get_current_stream=lambda: self.current,
             UnownedMemory=lambda ptr, size, owner, device_id=-1: SimpleNamespace(
                 ptr=ptr, size=size, owner=owner, device_id=device_id
             ),
@@ -359,10 +360,21 @@ class CuPy(ModuleType):
     def use_device(self, ordinal=0):
         return self.Use(self.entered, ("device", ordinal))
 
+    class Current:
+        def __init__(self, cupy, handle, ordinal=-1):
+            self.cupy, self.handle, self.ordinal = cupy, handle, ordinal
+
+        def use(self):
+            self.cupy.current = self
+
+        def __cuda_stream__(self):
+            return 0, self.handle
+
     def use_stream(self, handle, ordinal=-1):
-        return self.Use(self.entered, ("stream", handle, ordinal))
+        return self.Current(self, handle, ordinal)
 
     def malloc(self, nbytes):
+        self.entered.append(("stream", self.current.handle, self.current.ordinal))
         return Objects.Memory(self.arena, nbytes)
 
 
@@ -378,8 +390,10 @@ def cupy(device, stream, monkeypatch):
 @pytest.mark.parametrize("what", ["pool", "function"])
 def test_memory_of_cupy(cupy, stream, what):
     pool = SimpleNamespace(malloc=cupy.malloc) if what == "pool" else cupy.malloc
+    used = cupy.current
     x = cu.zeros(4, "f4", stream=stream, resource=ForeignMemoryResource(pool))
-    assert cupy.entered == [("device", 0), ("stream", stream.handle, 0), "left", "left"]
+    assert cupy.entered == [("device", 0), ("stream", stream.handle, 0), "left"]
+    assert cupy.current is used
     assert x.numpy(stream=stream).tolist() == [0] * 4
     assert gone(cupy.arena) == []
     x.close()
