@@ -205,7 +205,7 @@ func (c *cta) start(i uint64) {
 		w.parked = w.parked[:0]
 		w.ready = append(w.ready[:0], group{mask: w.live})
 		w.File = w.frameAt(0)
-		w.spent = 0
+		w.spent, w.Fuel = 0, quantum
 		c.kernel.entry.fillSpecials(w, register.Full, true)
 	}
 }

@@ -108,6 +108,8 @@ func (w *warp) enter(g *group, b *block, fn *function) {
 	w.File = w.frameAt(f.regs)
 	fn.fill(w, f, g.mask)
 	w.setRunning(g)
+	w.spent++
+	w.Fuel--
 }
 
 func (w *warp) findFrame(caller int32, b *block, fn *function) int32 {
@@ -129,7 +131,7 @@ func (w *warp) newFrame(caller int32, b *block, fn *function) int32 {
 		local: p.local + p.fn.localBytes,
 		base:  p.base - depthStep,
 	}
-	if uint64(f.local)+uint64(fn.localBytes) > w.cta.LocalStride || f.regs > maxStack {
+	if uint64(f.local)+uint64(fn.localBytes) > w.cta.LocalStride || f.regs > maxStack || f.base < -maxDepth*depthStep {
 		w.Fault(&lane.Stop{Kind: fault.Stack, Lane: bits.TrailingZeros32(w.running.mask), Detail: "calls nest too deeply in " + fn.name})
 	}
 	if need := int(f.regs+fn.regBytes) / 8; need > len(w.stack) {
@@ -160,6 +162,10 @@ func (w *warp) top() uint32 {
 
 // maxStack bounds the register memory of one warp, for runaway recursion.
 const maxStack = 64 << 20
+
+// maxDepth bounds the calls in each other, also of functions without registers and
+// variables: a device keeps at least where each one returns to.
+const maxDepth = MostLocal / 8
 
 // ret moves the lanes of g back into the caller.
 func (w *warp) ret(g *group) {

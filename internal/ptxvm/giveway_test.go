@@ -6,10 +6,13 @@ package ptxvm_test
 import (
 	"encoding/binary"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // deepWaitPTX: all lanes but the first wait, in calls, for a flag that the first
@@ -66,4 +69,53 @@ func TestWaitingInCallsGivesWay(t *testing.T) {
 	require.NoError(t, d.Memory().Write(p, make([]byte, 64)))
 	params := binary.LittleEndian.AppendUint64(nil, p)
 	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: params}))
+}
+
+// meetPTX: each block counts itself, and waits with all its threads until the other has.
+const meetPTX = `.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 count)
+{
+	.reg .b64 %p;
+	.reg .b32 %t, %v;
+	.reg .pred %q;
+	ld.param.u64 %p, [count];
+	mov.u32 %t, %tid.x;
+	setp.eq.u32 %q, %t, 0;
+	@%q red.global.add.u32 [%p], 1;
+Again:
+	bar.sync 0;
+	ld.volatile.global.u32 %v, [%p];
+	setp.ne.u32 %q, %v, 2;
+	@%q bra Again;
+	ret;
+}
+`
+
+// One worker runs both blocks in turns, also where a turn has a barrier in it.
+func TestWaitingAtBarriersGivesWay(t *testing.T) {
+	d := ptxvm.NewDevice(ptxvm.Config{Workers: 1})
+	defer d.Close()
+	k, err := loadKernel(d, meetPTX)
+	require.NoError(t, err)
+	params := vmtest.Pack(vmtest.Zeroed(t, d, 4))
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: params, Cooperative: true}))
+}
+
+// A launch is canceled in a loop that waits at a barrier, and in one of calls.
+func TestCancelWithoutTurns(t *testing.T) {
+	for _, name := range []string{"endless_barrier", "endless_calls"} {
+		t.Run(name, func(t *testing.T) {
+			d := ptxvm.NewDevice(ptxvm.Config{})
+			defer d.Close()
+			k := vmtest.Kernel(t, vmtest.LoadFile(t, d, "testdata/faults/"+name+".ptx"), "test")
+			cancel := make(chan struct{})
+			time.AfterFunc(10*time.Millisecond, func() { close(cancel) })
+			err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: make([]byte, 8), Cancel: cancel})
+			var f *fault.Fault
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, fault.Canceled, f.Kind)
+		})
+	}
 }

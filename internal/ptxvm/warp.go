@@ -13,9 +13,9 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/lane"
 )
 
-// quantum is how much a warp may spend on back-edges before other groups and
-// warps get a turn. An ordinary back-edge costs 1; one that may be a spin loop
-// costs SpinCost, so that waiting is cheap and working loops stay converged.
+// quantum is how much a warp may spend on back-edges and calls before other groups
+// and warps get a turn. An ordinary back-edge and a call cost 1; one that may be a
+// spin loop costs SpinCost, so that waiting is cheap and working loops stay converged.
 const (
 	quantum = 1 << 16
 	// quantumAgain is for a group that has given way before, if others wait: it may
@@ -31,7 +31,7 @@ type warp struct {
 	frames   []frame // frames[0] is the kernel's; free ones have refs == 0
 	at       *block  // block being run, for faults
 	executed uint64  // thread-level PTX instructions
-	spent    uint64  // back-edges taken in this block
+	spent    uint64  // back-edges and calls taken in this block
 	live     uint32  // lanes that have not exited
 	running  group   // the group being run, for faults; mask and frame are current
 	parked   []parked
@@ -70,7 +70,6 @@ type parked struct {
 // run runs the warp's groups until none is ready or the warp must give way.
 // It reports whether the warp gave way with work left.
 func (w *warp) run() (yielded bool) {
-	w.Fuel = quantum
 	for len(w.ready) > 0 {
 		last := len(w.ready) - 1
 		g := w.ready[last]
@@ -83,6 +82,7 @@ func (w *warp) run() (yielded bool) {
 		}
 		w.runGroup(&g)
 		if w.Fuel <= 0 {
+			w.Fuel = quantum // not before: a loop that waits at a barrier would never use it up
 			w.cta.quantumEnded(w)
 			return len(w.ready) > 0
 		}
@@ -117,6 +117,10 @@ func (w *warp) runGroup(g *group) {
 			}
 		default:
 			if !w.terminate(g, b) {
+				return
+			}
+			if w.Fuel <= 0 { // by a call
+				w.defer_(*g)
 				return
 			}
 			f = &w.frames[g.frame]
