@@ -119,3 +119,37 @@ func TestCancelWithoutTurns(t *testing.T) {
 		})
 	}
 }
+
+// switchWaitPTX: all lanes but the last wait, in a loop that a switch closes, for a flag
+// that the last one sets behind it in the code.
+const switchWaitPTX = `.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 flag)
+{
+	.reg .b64 %p;
+	.reg .b32 %t, %v;
+	.reg .pred %q;
+	ld.param.u64 %p, [flag];
+	mov.u32 %t, %tid.x;
+	setp.eq.u32 %q, %t, 31;
+	@%q bra Work;
+Again:
+	ld.volatile.u32 %v, [%p];
+Targets: .branchtargets Again, Done;
+	brx.idx %v, Targets;
+Work:
+	st.volatile.u32 [%p], 1;
+Done:
+	ret;
+}
+`
+
+func TestWaitingInSwitchesGivesWay(t *testing.T) {
+	d := ptxvm.NewDevice(ptxvm.Config{})
+	defer d.Close()
+	k, err := loadKernel(d, switchWaitPTX)
+	require.NoError(t, err)
+	params := vmtest.Pack(vmtest.Zeroed(t, d, 4))
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: params}))
+}

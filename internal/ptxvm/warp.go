@@ -130,14 +130,10 @@ func (w *warp) runGroup(g *group) {
 				g.block = -1 // no back-edge: the function changed
 			}
 		}
-		if next <= g.block {
-			w.spent++
-			w.Fuel -= b.cost
-			if w.Fuel <= 0 {
-				w.moveTo(g, next)
-				w.defer_(*g)
-				return
-			}
+		if next <= g.block && w.goesBack(b) {
+			w.moveTo(g, next)
+			w.defer_(*g)
+			return
 		}
 		g.key, g.block = f.base+int64(next), next
 		if n := len(w.ready); n > 0 && w.ready[n-1].key <= g.key {
@@ -146,6 +142,13 @@ func (w *warp) runGroup(g *group) {
 		}
 		w.running.mask = g.mask
 	}
+}
+
+// goesBack counts a back-edge from b. It reports whether the warp's turn is over.
+func (w *warp) goesBack(b *block) bool {
+	w.spent++
+	w.Fuel -= b.cost
+	return w.Fuel <= 0
 }
 
 // setRunning sets the group that runs.
@@ -264,7 +267,11 @@ func (w *warp) doSwitch(g *group, b *block) bool {
 		part.mask = same
 		w.moveTo(&part, b.targets[i])
 		w.frames[g.frame].refs++
-		w.push(part)
+		if part.block <= g.block && w.goesBack(b) {
+			w.defer_(part)
+		} else {
+			w.push(part)
+		}
 	}
 	w.frames[g.frame].refs--
 	return false
