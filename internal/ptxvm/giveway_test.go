@@ -153,3 +153,65 @@ func TestWaitingInSwitchesGivesWay(t *testing.T) {
 	params := vmtest.Pack(vmtest.Zeroed(t, d, 4))
 	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: params}))
 }
+
+// pingPongPTX: two lanes wait for each other in turns, each in a function of its own.
+const pingPongPTX = `.version 7.0
+.target sm_75
+.address_size 64
+.func even(.reg .b64 %p, .reg .b32 %want)
+{
+	.reg .b32 %v;
+	.reg .pred %q;
+Again:
+	ld.volatile.u32 %v, [%p];
+	setp.ne.u32 %q, %v, %want;
+	@%q bra Again;
+	ret;
+}
+.func odd(.reg .b64 %p, .reg .b32 %want)
+{
+	.reg .b32 %v;
+	.reg .pred %q;
+Again:
+	ld.volatile.u32 %v, [%p];
+	setp.ne.u32 %q, %v, %want;
+	@%q bra Again;
+	ret;
+}
+.visible .entry k(.param .u64 flags)
+{
+	.reg .b64 %p, %r;
+	.reg .b32 %t, %i;
+	.reg .pred %q;
+	ld.param.u64 %p, [flags];
+	add.u64 %r, %p, 4;
+	mov.u32 %t, %tid.x;
+	mov.u32 %i, 0;
+	setp.eq.u32 %q, %t, 1;
+	@%q bra Odd;
+Even:
+	add.u32 %i, %i, 1;
+	st.volatile.u32 [%p], %i;
+	call even, (%r, %i);
+	setp.lt.u32 %q, %i, 100000;
+	@%q bra Even;
+	ret;
+Odd:
+	add.u32 %i, %i, 1;
+	call odd, (%p, %i);
+	st.volatile.u32 [%r], %i;
+	setp.lt.u32 %q, %i, 100000;
+	@%q bra Odd;
+	ret;
+}
+`
+
+// A call that begins and ends amid another lane's takes the place of one before it.
+func TestCallsThatOverlapTakeNoMoreRoom(t *testing.T) {
+	d := ptxvm.NewDevice(ptxvm.Config{})
+	defer d.Close()
+	k, err := loadKernel(d, pingPongPTX)
+	require.NoError(t, err)
+	params := vmtest.Pack(vmtest.Zeroed(t, d, 8))
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{2, 1, 1}, Params: params}))
+}

@@ -28,7 +28,8 @@ type warp struct {
 	lane.Warp
 	cta      *cta
 	ready    []group // runnable, the next one last
-	frames   []frame // frames[0] is the kernel's; free ones have refs == 0
+	frames   []frame // frames[0] is the kernel's; free ones have refs == 0, and the last is not free
+	free     int     // how many frames are
 	at       *block  // block being run, for faults
 	executed uint64  // thread-level PTX instructions
 	spent    uint64  // back-edges and calls taken in this block
@@ -54,6 +55,7 @@ type frame struct {
 	ret    int32 // block of the parent's function where it continues
 	call   *callSite
 	regs   uint32 // byte offset of its registers in warp.stack
+	room   uint32 // bytes that it has there, at least the function's
 	local  uint32 // byte offset of its variables in a thread's local memory
 	refs   int32  // groups in it and frames called from it
 	base   int64  // key of its block 0
