@@ -169,7 +169,7 @@ func (c *cta) makeWarps(n int) {
 		w := &c.warps[i]
 		w.cta, w.CTA, w.Index = c, &c.CTA, i
 		w.stack = all[i*words : (i+1)*words : (i+1)*words]
-		w.frames = []frame{{fn: fn, parent: -1}}
+		w.frames = []frame{{fn: fn, parent: -1, room: fn.regBytes}}
 		w.File = w.frameAt(0)
 		for j := range fn.consts {
 			k := &fn.consts[j]
@@ -200,12 +200,12 @@ func (c *cta) start(i uint64) {
 		if left := int(r.threads) - i*register.Lanes; left < register.Lanes {
 			w.live = 1<<left - 1
 		}
-		w.frames = w.frames[:1]
+		w.frames, w.free = w.frames[:1], 0
 		w.frames[0].refs = 1
 		w.parked = w.parked[:0]
 		w.ready = append(w.ready[:0], group{mask: w.live})
 		w.File = w.frameAt(0)
-		w.spent = 0
+		w.spent, w.Fuel = 0, quantum
 		c.kernel.entry.fillSpecials(w, register.Full, true)
 	}
 }

@@ -25,8 +25,8 @@ type Config struct {
 	// StackBytes is the local memory of one thread for recursive kernels, whose
 	// need is not known beforehand.
 	StackBytes uint32 // 16 KiB
-	// StepBudget is how many times a launch may go round loops, counted for
-	// each warp, before it is reported as stuck; 0 is no limit.
+	// StepBudget is how many times a launch may go round loops and call functions,
+	// counted for each warp, before it is reported as stuck; 0 is no limit.
 	StepBudget uint64
 }
 

@@ -38,7 +38,7 @@ func (r *execution) check(w *warp) {
 		return
 	}
 	if budget := r.kernel.module.device.config.StepBudget; budget > 0 && w.spent > budget {
-		w.Fault(&lane.Stop{Kind: fault.Budget, Lane: bits.TrailingZeros32(w.running.mask), Detail: fmt.Sprintf("more than %d loop iterations", budget)})
+		w.Fault(&lane.Stop{Kind: fault.Budget, Lane: bits.TrailingZeros32(w.running.mask), Detail: fmt.Sprintf("more than %d loop iterations and calls", budget)})
 	}
 }
 

@@ -108,9 +108,14 @@ func (w *warp) enter(g *group, b *block, fn *function) {
 	w.File = w.frameAt(f.regs)
 	fn.fill(w, f, g.mask)
 	w.setRunning(g)
+	w.spent++
+	w.Fuel--
 }
 
 func (w *warp) findFrame(caller int32, b *block, fn *function) int32 {
+	if w.frames[caller].refs == 1 { // that of the group which calls: deep recursion looks no further
+		return -1
+	}
 	for i := len(w.frames) - 1; i > 0; i-- {
 		if f := &w.frames[i]; f.refs > 0 && f.parent == caller && f.call == b.call && f.fn == fn {
 			return int32(i)
@@ -125,41 +130,42 @@ func (w *warp) newFrame(caller int32, b *block, fn *function) int32 {
 	p := &w.frames[caller]
 	f := frame{
 		fn: fn, parent: caller, ret: b.next, call: b.call,
-		regs:  w.top(),
 		local: p.local + p.fn.localBytes,
 		base:  p.base - depthStep,
 	}
-	if uint64(f.local)+uint64(fn.localBytes) > w.cta.LocalStride || f.regs > maxStack {
+	i := w.takeFrame(fn.regBytes)
+	f.regs, f.room = w.frames[i].regs, w.frames[i].room
+	w.frames[i] = f
+	if uint64(f.local)+uint64(fn.localBytes) > w.cta.LocalStride || f.regs > maxStack || f.base < -maxDepth*depthStep {
 		w.Fault(&lane.Stop{Kind: fault.Stack, Lane: bits.TrailingZeros32(w.running.mask), Detail: "calls nest too deeply in " + fn.name})
 	}
-	if need := int(f.regs+fn.regBytes) / 8; need > len(w.stack) {
+	if need := int(f.regs+f.room) / 8; need > len(w.stack) {
 		w.stack = append(w.stack, make([]uint64, need)...)
 	}
-	for i := 1; i < len(w.frames); i++ {
-		if w.frames[i].refs == 0 {
-			w.frames[i] = f
+	return i
+}
+
+// takeFrame returns a free frame with room for registers, or a new one behind all
+// others. Frames never share rows, not even between lanes: a lane's column lies
+// elsewhere in a row of another width.
+func (w *warp) takeFrame(room uint32) int32 {
+	last := len(w.frames) - 1
+	for i := last; i > 0 && w.free > 0; i-- {
+		if f := &w.frames[i]; f.refs == 0 && f.room >= room {
+			w.free--
 			return int32(i)
 		}
 	}
-	w.frames = append(w.frames, f)
-	return int32(len(w.frames) - 1)
-}
-
-// top returns the end of the register memory of all live frames. Frames never
-// share rows, not even between lanes: a lane's column lies elsewhere in a row
-// of another width.
-func (w *warp) top() uint32 {
-	var end uint32
-	for i := range w.frames {
-		if f := &w.frames[i]; f.refs > 0 {
-			end = max(end, f.regs+f.fn.regBytes)
-		}
-	}
-	return end
+	w.frames = append(w.frames, frame{regs: w.frames[last].regs + w.frames[last].room, room: room})
+	return int32(last + 1)
 }
 
 // maxStack bounds the register memory of one warp, for runaway recursion.
 const maxStack = 64 << 20
+
+// maxDepth bounds the calls in each other, also of functions without registers and
+// variables: a device keeps at least where each one returns to.
+const maxDepth = MostLocal / 8
 
 // ret moves the lanes of g back into the caller.
 func (w *warp) ret(g *group) {
@@ -178,9 +184,14 @@ func (w *warp) release(i int32) {
 	for i >= 0 {
 		f := &w.frames[i]
 		if f.refs--; f.refs > 0 {
-			return
+			break
 		}
+		w.free++
 		i = f.parent
+	}
+	for last := len(w.frames) - 1; last > 0 && w.frames[last].refs == 0; last-- {
+		w.frames = w.frames[:last]
+		w.free--
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/lane"
 )
 
-// quantum is how much a warp may spend on back-edges before other groups and
-// warps get a turn. An ordinary back-edge costs 1; one that may be a spin loop
-// costs SpinCost, so that waiting is cheap and working loops stay converged.
+// quantum is how much a warp may spend on back-edges and calls before other groups
+// and warps get a turn. An ordinary back-edge and a call cost 1; one that may be a
+// spin loop costs SpinCost, so that waiting is cheap and working loops stay converged.
 const (
 	quantum = 1 << 16
 	// quantumAgain is for a group that has given way before, if others wait: it may
@@ -28,10 +28,11 @@ type warp struct {
 	lane.Warp
 	cta      *cta
 	ready    []group // runnable, the next one last
-	frames   []frame // frames[0] is the kernel's; free ones have refs == 0
+	frames   []frame // frames[0] is the kernel's; free ones have refs == 0, and the last is not free
+	free     int     // how many frames are
 	at       *block  // block being run, for faults
 	executed uint64  // thread-level PTX instructions
-	spent    uint64  // back-edges taken in this block
+	spent    uint64  // back-edges and calls taken in this block
 	live     uint32  // lanes that have not exited
 	running  group   // the group being run, for faults; mask and frame are current
 	parked   []parked
@@ -54,6 +55,7 @@ type frame struct {
 	ret    int32 // block of the parent's function where it continues
 	call   *callSite
 	regs   uint32 // byte offset of its registers in warp.stack
+	room   uint32 // bytes that it has there, at least the function's
 	local  uint32 // byte offset of its variables in a thread's local memory
 	refs   int32  // groups in it and frames called from it
 	base   int64  // key of its block 0
@@ -70,7 +72,6 @@ type parked struct {
 // run runs the warp's groups until none is ready or the warp must give way.
 // It reports whether the warp gave way with work left.
 func (w *warp) run() (yielded bool) {
-	w.Fuel = quantum
 	for len(w.ready) > 0 {
 		last := len(w.ready) - 1
 		g := w.ready[last]
@@ -83,6 +84,7 @@ func (w *warp) run() (yielded bool) {
 		}
 		w.runGroup(&g)
 		if w.Fuel <= 0 {
+			w.Fuel = quantum // not before: a loop that waits at a barrier would never use it up
 			w.cta.quantumEnded(w)
 			return len(w.ready) > 0
 		}
@@ -119,6 +121,10 @@ func (w *warp) runGroup(g *group) {
 			if !w.terminate(g, b) {
 				return
 			}
+			if w.Fuel <= 0 { // by a call
+				w.defer_(*g)
+				return
+			}
 			f = &w.frames[g.frame]
 			blocks = f.fn.blocks
 			next = g.block
@@ -126,14 +132,10 @@ func (w *warp) runGroup(g *group) {
 				g.block = -1 // no back-edge: the function changed
 			}
 		}
-		if next <= g.block {
-			w.spent++
-			w.Fuel -= b.cost
-			if w.Fuel <= 0 {
-				w.moveTo(g, next)
-				w.defer_(*g)
-				return
-			}
+		if next <= g.block && w.goesBack(b) {
+			w.moveTo(g, next)
+			w.defer_(*g)
+			return
 		}
 		g.key, g.block = f.base+int64(next), next
 		if n := len(w.ready); n > 0 && w.ready[n-1].key <= g.key {
@@ -142,6 +144,13 @@ func (w *warp) runGroup(g *group) {
 		}
 		w.running.mask = g.mask
 	}
+}
+
+// goesBack counts a back-edge from b. It reports whether the warp's turn is over.
+func (w *warp) goesBack(b *block) bool {
+	w.spent++
+	w.Fuel -= b.cost
+	return w.Fuel <= 0
 }
 
 // setRunning sets the group that runs.
@@ -260,7 +269,11 @@ func (w *warp) doSwitch(g *group, b *block) bool {
 		part.mask = same
 		w.moveTo(&part, b.targets[i])
 		w.frames[g.frame].refs++
-		w.push(part)
+		if part.block <= g.block && w.goesBack(b) {
+			w.defer_(part)
+		} else {
+			w.push(part)
+		}
 	}
 	w.frames[g.frame].refs--
 	return false

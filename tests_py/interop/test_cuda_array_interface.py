@@ -255,3 +255,20 @@ def test_another_tensor_has_its_shape_and_type(stream):
     assert cu.zeros_like(given, "f8", stream=stream).dtype_name == "float64"
     with pytest.raises(TypeError, match=r"tensor must have shape and dtype.*list has not"):
         cu.zeros_like([1, 2], stream=stream)
+
+
+class Shrinking:
+    """A shape that is another one when it is asked again."""
+
+    def __init__(self):
+        self.sizes = iter((4, 1))
+
+    def __iter__(self):
+        yield next(self.sizes)
+
+
+def test_what_it_says_is_asked_once(stream):
+    ours = cu.full(4, 7, "i4", stream=stream)
+    for shape in (iter((4,)), Shrinking()):
+        t = cu.asarray(Alone(ours, shape=shape), stream=stream)
+        assert t.numpy(stream=stream).tolist() == [7] * 4

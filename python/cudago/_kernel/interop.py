@@ -24,6 +24,13 @@ def _read_cuda_array_interface(interface: Any, what: str) -> tuple[int, int, int
     there is nothing to wait for, 1 and 2 for the default streams), whether it is read-only, and the
     type of its elements.
     """
+    return read_shaped(interface, what)[0]
+
+
+def read_shaped(
+    interface: Any, what: str
+) -> tuple[tuple[int, int, int | None, bool, int], tuple[int, ...], str]:
+    """Read it with its shape and its typestr, each of which is asked for once."""
     _check_version(interface, what)
     if interface.get("mask") is not None:
         raise TypeError(f"{what}: masked arrays are not supported")
@@ -42,7 +49,8 @@ def _read_cuda_array_interface(interface: Any, what: str) -> tuple[int, int, int
     if not 0 <= address <= _ADDRESSES - max(nbytes, 1):
         raise ValueError(f"{what}: {nbytes} bytes at {address:#x} are not in 64 bits of addresses")
     stream = _stream(interface.get("stream"), what)
-    return address, nbytes, stream, bool(read_only), element_of_typestr(typestr)
+    read = address, nbytes, stream, bool(read_only), element_of_typestr(typestr)
+    return read, tuple(shape), typestr
 
 
 def _wrong(field: str, wanted: str, got: object, what: str) -> str:

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._kernel.interop import _read_cuda_array_interface, too_large
+from .._kernel.interop import read_shaped, too_large
 from .._stream.stream import Stream, stream_of
 
 if TYPE_CHECKING:
@@ -23,13 +22,12 @@ def has_interface(obj: Any) -> bool:
     return getattr(obj, "__cuda_array_interface__", None) is not None
 
 
-def shape_and_type(interface: dict[str, Any], what: str) -> tuple[tuple[int, ...], str]:
-    """Return the shape and the element type's name of an interface that has been read."""
-    typestr, shape = interface["typestr"], tuple(map(index, interface["shape"]))
+def _type_name(shape: tuple[int, ...], typestr: str, what: str) -> str:
+    """Return the element type's name, of what a tensor can be over."""
     if max(shape, default=0) >= _SIZES:  # also beside a dimension of 0
         raise ValueError(too_large(shape, what))
     try:
-        return shape, _core._dtype(typestr)[0]
+        return _core._dtype(typestr)[0]
     except TypeError:
         raise TypeError(
             f"{what}: typestr of __cuda_array_interface__ must be a boolean, integer, "
@@ -39,9 +37,8 @@ def shape_and_type(interface: dict[str, Any], what: str) -> tuple[tuple[int, ...
 
 def facts(obj: Any, what: str) -> tuple[tuple[int, ...], str]:
     """Return shape and element type's name of an object with the interface."""
-    interface = obj.__cuda_array_interface__
-    _read_cuda_array_interface(interface, what)
-    return shape_and_type(interface, what)
+    _, shape, typestr = read_shaped(obj.__cuda_array_interface__, what)
+    return shape, _type_name(shape, typestr, what)
 
 
 def through(obj: Any, stream: StreamLike, what: str) -> Tensor:
@@ -49,9 +46,9 @@ def through(obj: Any, stream: StreamLike, what: str) -> Tensor:
 
     What a capture records does not wait: its graph runs later.
     """
-    interface = obj.__cuda_array_interface__
-    address, nbytes, theirs, readonly, _ = _read_cuda_array_interface(interface, what)
-    shape, name = shape_and_type(interface, what)
+    read, shape, typestr = read_shaped(obj.__cuda_array_interface__, what)
+    address, nbytes, theirs, readonly, _ = read
+    name = _type_name(shape, typestr, what)
     if nbytes >= _SIZES:
         raise ValueError(too_large(shape, what))
     own = stream_of(stream)

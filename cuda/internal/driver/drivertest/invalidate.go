@@ -128,6 +128,16 @@ func invalidateLegacy(s *suite) {
 	require.Equal(s.T, driver.CU_STREAM_CAPTURE_STATUS_ACTIVE, status, "asking invalidates nothing")
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, s.CuMemsetD32Async(p, 1, 1, 0))
 	s.invalidated(st)
+	x := s.instantiate(s.graph())
+	for name, call := range map[string]func() driver.CUresult{
+		"launch":    func() driver.CUresult { return s.CuGraphLaunch(x, 0) },
+		"upload":    func() driver.CUresult { return s.CuGraphUpload(x, 0) },
+		"peer copy": func() driver.CUresult { return s.CuMemcpyPeerAsync(p, s.ctx, p, s.ctx, 4, 0) },
+	} {
+		s.begin(st)
+		require.Equal(s.T, driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, call(), name)
+		s.invalidated(st)
+	}
 }
 
 // unsafeCalls are calls that a capture in global mode refuses.

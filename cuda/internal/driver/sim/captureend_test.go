@@ -24,6 +24,11 @@ func TestCallsWhileACaptureEnds(t *testing.T) {
 		call func() driver.CUresult
 		may  []driver.CUresult
 	}{
+		"allocation": {func() driver.CUresult {
+			p, r := o.CuMemAllocAsync(16, o.stream)
+			o.CuMemFree(p) // refused, if a capture has it
+			return r
+		}, []driver.CUresult{driver.CUDA_SUCCESS}},
 		"fill": {func() driver.CUresult { return o.CuMemsetD8Async(o.memory, 0, 1, o.stream) }, []driver.CUresult{driver.CUDA_SUCCESS}},
 		// In a capture a wait for what is outside is an error, which invalidates it.
 		"wait": {func() driver.CUresult { return o.CuStreamWaitEvent(o.stream, e, 0) }, []driver.CUresult{
@@ -40,9 +45,35 @@ func TestCallsWhileACaptureEnds(t *testing.T) {
 	}
 }
 
+// A call that is refused because of a capture has invalidated it.
+func TestCallsAreRefusedForCapturesThatTheyEnd(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	g, r := o.CuGraphCreate(0)
+	ok(t, r)
+	x, r := o.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})
+	ok(t, r)
+	for name, call := range map[string]func() driver.CUresult{
+		"launch":    func() driver.CUresult { return o.CuGraphLaunch(x, o.stream) },
+		"upload":    func() driver.CUresult { return o.CuGraphUpload(x, o.stream) },
+		"query":     func() driver.CUresult { return o.CuStreamQuery(o.stream) },
+		"peer copy": func() driver.CUresult { return o.CuMemcpyPeerAsync(o.memory, o.ctx, o.memory, o.ctx, 0, o.stream) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused := 0
+			invalidated := captureWhile(t, o, func() {
+				if r := call(); r == driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED {
+					refused++
+				}
+			})
+			require.Equal(t, invalidated, refused)
+		})
+	}
+}
+
 // captureWhile begins and ends captures while another thread makes a call again and
-// again.
-func captureWhile(t *testing.T, o *one, call func()) {
+// again. It returns how many were invalidated.
+func captureWhile(t *testing.T, o *one, call func()) (invalidated int) {
+	t.Helper()
 	const captures = 5000
 	stop := make(chan struct{})
 	var others sync.WaitGroup
@@ -61,12 +92,16 @@ func captureWhile(t *testing.T, o *one, call func()) {
 	})
 	for range captures {
 		ok(t, o.CuStreamBeginCapture(o.stream, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
-		if g, r := o.CuStreamEndCapture(o.stream); r == driver.CUDA_SUCCESS {
+		switch g, r := o.CuStreamEndCapture(o.stream); r {
+		case driver.CUDA_SUCCESS:
 			ok(t, o.CuGraphDestroy(g))
+		case driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+			invalidated++
 		}
 	}
 	close(stop)
 	others.Wait()
 	require.False(t, t.Failed())
 	ok(t, o.CuStreamSynchronize(o.stream))
+	return invalidated
 }

@@ -18,7 +18,7 @@ type config struct {
 	pageable bool    // kernels may touch host memory that was allowed
 	full     bool    // check=full
 	seed     uint64  // 0: graphs run in the order of building
-	steps    uint64  // loop iterations of a warp after which a kernel is stuck; 0: no limit
+	steps    uint64  // loop iterations and calls of a warp after which a kernel is stuck; 0: no limit
 	workers  int     // 0: as many as CPUs
 	hostile  bool    // calls take long, queues become full, and a stale stream ends the process
 	faulty   bool    // calls may be made to fail, by the driver around this one

@@ -181,9 +181,6 @@ func (d *simulator) CuGraphLaunch(h driver.CUgraphExec, hs driver.CUstream) driv
 	if r := d.refuseCapturing(s); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
-		return r
-	}
 	for _, c := range x.contexts {
 		if r := c.result(); r != driver.CUDA_SUCCESS {
 			return r

@@ -153,23 +153,30 @@ func (n *node) allocates(a *graphAlloc) driver.CUdeviceptr {
 
 // captureAlloc makes a captured allocation a node. It has the access that the pool
 // has now (programming guide, "Peer Access with Stream Capture").
-func (d *simulator) captureAlloc(s *stream, size uint64, p *pool) (driver.CUdeviceptr, driver.CUresult) {
+func (d *simulator) captureAlloc(s *stream, size uint64, p *pool) (at driver.CUdeviceptr, captured bool, r driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	capture := s.capture.Load()
-	if capture == nil || capture.invalidated {
-		return 0, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	switch {
+	case capture == nil: // another thread has ended it meanwhile
+		return 0, false, driver.CUDA_SUCCESS
+	case p.kind != memPool || p.shared != nil:
+		// Of a shared pool as for an allocation node: cuda.h. Of host memory it is
+		// a guess, since cuda.h does not say what a node would be.
+		return 0, true, driver.CUDA_ERROR_NOT_SUPPORTED
+	case capture.invalidated:
+		return 0, true, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
 	a, r := d.graphAlloc(capture.graph, s.ctx, size, s.front, func(dev *device) bool { return p.access.Allows(dev.memory) })
 	if r != driver.CUDA_SUCCESS {
-		return 0, r
+		return 0, true, r
 	}
 	n, r := d.capturedNode(s, &allocWork{a}, driver.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 	if r != driver.CUDA_SUCCESS {
 		a.unref()
-		return 0, r
+		return 0, true, r
 	}
-	return n.allocates(a), r
+	return n.allocates(a), true, r
 }
 
 // CuGraphAddMemAllocNode adds an allocation. The codes were seen on an H200,
@@ -261,22 +268,25 @@ func (d *simulator) CuGraphAddMemFreeNode(h driver.CUgraph, deps []driver.CUgrap
 func (a *allocation) isReserved() bool { return a.graph != nil && !a.graph.isLive() }
 
 // captureFree makes a captured free a node.
-func (d *simulator) captureFree(s *stream, a *allocation) driver.CUresult {
-	if a.kind != memGraph {
-		// A graph would free the pool's memory at each launch.
-		d.invalidateStream(s)
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
+func (d *simulator) captureFree(s *stream, a *allocation) (captured bool, r driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
-	if c := s.capture.Load(); c != nil && c.graph.frees(a.graph) {
-		return driver.CUDA_ERROR_INVALID_VALUE
+	capture := s.capture.Load()
+	switch {
+	case capture == nil: // another thread has ended it meanwhile
+		return false, driver.CUDA_SUCCESS
+	case a.kind != memGraph:
+		// A graph would free the pool's memory at each launch.
+		capture.invalidated = true
+		return true, driver.CUDA_ERROR_INVALID_VALUE
+	case capture.graph.frees(a.graph):
+		return true, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	n, r := d.capturedNode(s, &graphFreeWork{a.graph}, driver.CU_GRAPH_NODE_TYPE_MEM_FREE)
 	if r == driver.CUDA_SUCCESS {
 		n.graph.hasMemory = true
 	}
-	return r
+	return true, r
 }
 
 // frees reports whether no node of the graph may free a: as many do as allocate

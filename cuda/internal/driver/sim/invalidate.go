@@ -54,13 +54,6 @@ func (d *simulator) invalidate(c *capture) (open bool) {
 	return true
 }
 
-// invalidateStream invalidates the capture that a stream is part of, if any.
-func (d *simulator) invalidateStream(s *stream) {
-	if c := s.capture.Load(); c != nil {
-		d.invalidate(c)
-	}
-}
-
 // invalidateAll is what waiting for a whole context does, in any mode: it conflicts
 // with each capture in it.
 func (d *simulator) invalidateAll(ctx *context) driver.CUresult {
@@ -90,22 +83,22 @@ func (d *simulator) hostWaits(s *stream) driver.CUresult {
 	if r := d.refuseCapturing(s); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
-		return r
-	}
 	return d.unsafeCall()
 }
 
-// refuseCapturing invalidates the stream's capture, for calls that cannot be part
-// of one.
+// refuseCapturing invalidates the captures that a call concerns that cannot be part
+// of one: the stream's, or those that the legacy default stream would depend on.
 func (d *simulator) refuseCapturing(s *stream) driver.CUresult {
-	c := s.capture.Load()
-	if c == nil {
-		return driver.CUDA_SUCCESS
+	if s.capture.Load() == nil {
+		return d.implicitCapture(s)
 	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
-	if c.invalidated {
+	c := s.capture.Load()
+	switch {
+	case c == nil: // another thread has ended it meanwhile
+		return driver.CUDA_SUCCESS
+	case c.invalidated:
 		return driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
 	c.invalidated = true

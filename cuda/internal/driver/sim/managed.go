@@ -190,9 +190,6 @@ func (d *simulator) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, locati
 	if r := d.refuseCapturing(s); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
-		return r
-	}
 	v.change(first, end, func(p *pageAdvice) { p.prefetched = to })
 	s.enqueueQuick(joinWork{})
 	return driver.CUDA_SUCCESS

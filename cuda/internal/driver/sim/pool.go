@@ -151,13 +151,10 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 	if size == 0 || p.shared != nil && p.shared.imported {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if s.capture.Load() != nil && (p.kind != memPool || p.shared != nil) {
-		// Of a shared pool as for an allocation node: cuda.h. Of host memory it is
-		// a guess, since cuda.h does not say what a node would be.
-		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
-	}
 	if s.capture.Load() != nil {
-		return d.captureAlloc(s, size, p)
+		if at, captured, r := d.captureAlloc(s, size, p); captured {
+			return at, r
+		}
 	}
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return 0, r
@@ -221,7 +218,9 @@ func (d *simulator) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driv
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if s.capture.Load() != nil {
-		return d.captureFree(s, a)
+		if captured, r := d.captureFree(s, a); captured {
+			return r
+		}
 	}
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return r
