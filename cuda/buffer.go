@@ -279,25 +279,6 @@ func (b *Buffer) CloseOn(s *Stream) error {
 	return b.Close()
 }
 
-// Disown takes the memory from its only holder: b is closed, and the caller
-// frees it, in the order of stream. It reports false, and does nothing, if there
-// are other holders, if the memory is virtual, since no single call frees that, or
-// if it is lost.
-func (b *Buffer) Disown() (ptr uint64, stream *Stream, ok bool) {
-	if b.a.virtual != nil || b.IsLost() || b.closed.Load() || !b.a.refs.n.CompareAndSwap(1, 0) {
-		return 0, nil, false
-	}
-	b.closed.Store(true)
-	b.a.mu.Lock()
-	stream = b.a.stream
-	b.a.mu.Unlock()
-	unuse(stream)
-	if b.a.resource != nil && b.a.base != 0 {
-		b.a.ctx.drv.live.allocations.Add(-1)
-	}
-	return b.a.base, stream, true
-}
-
 // CopyFrom copies src into b. Both must have the same size. It calls
 // cuMemcpyAsync; or if s is of another device than one of them, and not
 // capturing, cuMemcpyPeerAsync, which needs no access.

@@ -382,12 +382,10 @@ func TestClosedBuffer(t *testing.T) {
 	require.ErrorIs(t, other.CopyFrom(b, s), ErrClosed)
 	_, err = b.Slice(0, 1)
 	require.ErrorIs(t, err, ErrClosed)
-	_, _, ok := b.Disown()
-	require.False(t, ok)
 }
 
-func TestWrapAndDisown(t *testing.T) {
-	stub, c := openStub(t)
+func TestWrapBufferReleasesWithItsLastHolder(t *testing.T) {
+	_, c := openStub(t)
 	released := 0
 	w := c.WrapBuffer(BufferInfo{Ptr: 0x100, Size: 8, Kind: HostMemory, Release: func() { released++ }})
 	require.Nil(t, w.Resource())
@@ -396,20 +394,6 @@ func TestWrapAndDisown(t *testing.T) {
 	require.Zero(t, released)
 	w.Release()
 	require.Equal(t, 1, released)
-
-	b, s := stubBuffer(t, c)
-	require.NoError(t, b.Retain())
-	_, _, ok := b.Disown()
-	require.False(t, ok, "another holder")
-	b.Release()
-	ptr, on, ok := b.Disown()
-	require.True(t, ok)
-	require.Equal(t, b.Ptr(), ptr)
-	require.Same(t, s, on)
-	require.True(t, b.IsClosed())
-	require.NoError(t, b.Close())
-	require.Zero(t, stub.count("cuMemFreeAsync"), "the caller's to free")
-	require.Equal(t, map[string]int{"Stream": 1}, c.drv.Live())
 }
 
 func TestAdoptFailsOnAClosedStream(t *testing.T) {
@@ -418,7 +402,7 @@ func TestAdoptFailsOnAClosedStream(t *testing.T) {
 	require.NoError(t, err)
 	s := newTestStream(t, c, StreamOptions{})
 	require.NoError(t, s.Close())
-	_, err = mr.Adopt(0x1000, 16, s)
+	_, err = mr.adopt(0x1000, 16, s)
 	require.ErrorIs(t, err, ErrClosed)
 	require.Empty(t, c.drv.Live())
 }

@@ -299,12 +299,8 @@ func (mr *DeviceMemoryResource) allocateBeside(size uint64) (ptr uint64, err err
 	return ptr, nil
 }
 
-// Adopt makes a Buffer of size bytes at ptr that the caller allocated from the
-// pool in the order of s: for C code that calls the driver itself.
-func (mr *DeviceMemoryResource) Adopt(ptr, size uint64, s *Stream) (*Buffer, error) {
-	return mr.adopt(ptr, size, s)
-}
-
+// adopt makes a Buffer of size bytes at ptr that was allocated from the pool in the
+// order of s.
 func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, error) {
 	a, err := mr.expect(size, s)
 	if err != nil {

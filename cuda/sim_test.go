@@ -396,11 +396,6 @@ func TestRawCalls(t *testing.T) {
 		require.Zero(t, d.RawThreadExchangeStreamCaptureMode(&mode))
 		return nil
 	}))
-	b, err := mr.Adopt(ptr, 64, s)
-	require.NoError(t, err)
-	require.NoError(t, b.Fill(9, 1, s))
-	_, _, ok := b.Disown()
-	require.True(t, ok)
 	require.Zero(t, d.RawMemFreeAsync(ptr, s.Handle()))
 	require.NoError(t, s.Synchronize())
 	require.NotZero(t, d.RawGraphLaunch(0xBAD0, s.Handle()))

@@ -56,6 +56,29 @@ void cudago_exported_forget(cudago_cell *c) {
     c->flags &= ~(uint32_t)CUDAGO_CELL_NOTED;
 }
 
+/* The walk of a tree has no argument, and must not change it: so it finds a few at a time. Guarded by the GIL. */
+enum { FEW = 64 };
+static struct {
+    int (*is_gone)(const cudago_cell *);
+    cudago_cell *found[FEW];
+    int n;
+} search;
+
+static void look(const void *node, VISIT visit, int depth) {
+    (void)depth;
+    cudago_cell *c = *(cudago_cell *const *)node;
+    if ((visit == postorder || visit == leaf) && search.n < FEW && search.is_gone(c)) search.found[search.n++] = c;
+}
+
+void cudago_exported_forget_gone(int (*is_gone)(const cudago_cell *)) {
+    search.is_gone = is_gone;
+    do {
+        search.n = 0;
+        twalk(tree, look);
+        for (int i = 0; i < search.n; i++) cudago_exported_forget(search.found[i]);
+    } while (search.n == FEW);
+}
+
 /* Can memory of c be described as being on that device? */
 static int on(const cudago_cell *c, DLDevice device) {
     switch (device.device_type) {

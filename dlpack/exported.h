@@ -16,3 +16,7 @@ cudago_cell *cudago_exported_find(const DLTensor *t, const cudago_extent *e, uin
 
 /* For the release of a cell that was noted. */
 void cudago_exported_forget(cudago_cell *c);
+
+/* Forgets the cells whose memory is gone before their holders: other memory may come to lie there, and is not noted where
+ * another cell is. */
+void cudago_exported_forget_gone(int (*is_gone)(const cudago_cell *));

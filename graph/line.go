@@ -104,6 +104,8 @@ type Line struct {
 	closed  bool           // written with both held: either is enough to read it
 	stepped bool           // guarded by ask; the reaper steps the line
 	waiters []waiter       // guarded by ask; in the order of After
+	moving  int            // guarded by ask; how many are under way from one holder to the next
+	moved   sync.Cond      // of ask; moving has become 0
 	thens   []func() error // guarded by ask
 }
 
@@ -243,6 +245,7 @@ func LineOf(s *cuda.Stream) *Line {
 // newLine returns a line without events; with an error, an unusable one.
 func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	l := &Line{s: s, raw: s, reaper: o.Reaper, onProven: o.OnProven, latest: o.Latest, queued: o.Queued, proven: o.Proven, marked: o.Marked}
+	l.moved.L = &l.ask
 	for i, c := range []**atomic.Uint64{&l.queued, &l.proven, &l.marked} {
 		if *c == nil {
 			*c = &l.counters[i]

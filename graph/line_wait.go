@@ -214,9 +214,7 @@ func (i *lineItem) Step() (done bool, err error) {
 		done = over || (len(l.waiters) == 0 && !l.closing)
 		l.stepped = !done
 	})
-	for _, then := range ready {
-		then()
-	}
+	l.run(ready)
 	if over {
 		err = errors.Join(err, l.end())
 	}
@@ -299,7 +297,55 @@ func (l *Line) awaitContext() {
 	}()
 }
 
-// takeReady removes and returns the waiters whose work has completed.
+// Settle runs what waits for work that is proven, unless another thread does so
+// now: then it returns once that one has. So whoever has waited for the work finds
+// nothing held any more that was held for it. It may block as what it runs, and
+// waits for other goroutines: not with the GIL.
+func (l *Line) Settle() {
+	l.ask.Lock()
+	ready := l.takeReady(false)
+	l.ask.Unlock()
+	if len(ready) > 0 { // in the mode that they have on the reaper
+		l.context().Driver().Relaxed(func() { l.run(ready) })
+	}
+	l.ask.Lock()
+	defer l.ask.Unlock()
+	for l.moving > 0 {
+		l.moved.Wait()
+	}
+}
+
+// Moving calls move, which takes what is held for work of the line from where
+// [Line.Settle] cannot see it, and calls After: a Settle meanwhile waits for it.
+// It must not block.
+func (l *Line) Moving(move func()) {
+	l.ask.Lock()
+	l.moving++
+	l.ask.Unlock()
+	defer l.moveOver(1)
+	move()
+}
+
+func (l *Line) moveOver(n int) {
+	l.ask.Lock()
+	defer l.ask.Unlock()
+	if l.moving -= n; l.moving == 0 {
+		l.moved.Broadcast()
+	}
+}
+
+// run runs what takeReady has returned.
+func (l *Line) run(ready []func()) {
+	if len(ready) == 0 {
+		return
+	}
+	defer l.moveOver(len(ready)) // also if one panics
+	for _, then := range ready {
+		then()
+	}
+}
+
+// takeReady removes and returns the waiters whose work has completed, for run.
 //
 // Preconditions: l.ask is held.
 func (l *Line) takeReady(all bool) (ready []func()) {
@@ -313,6 +359,7 @@ func (l *Line) takeReady(all bool) (ready []func()) {
 	}
 	clear(l.waiters[len(left):])
 	l.waiters = left
+	l.moving += len(ready)
 	return ready
 }
 

@@ -82,6 +82,13 @@ DescriptorObject *cudago_descriptor_alloc(PyObject *cls, PyObject *of, PyObject 
     return d;
 }
 
+/* The device whose kernels can use a texture of the memory: that of the resource which pinned or managed memory is of. */
+static QUIET int32_t home_of(const TensorObject *t, const cudago_cell *cell) {
+    if (cell->flags & CUDAGO_CELL_POOLED) return ((const cudago_pool_cell *)cell)->home;
+    if (cell->kind == CUDAGO_CELL_PINNED || cell->kind == CUDAGO_CELL_MANAGED) return ((const cudago_go_cell *)cell)->device;
+    return t->device < 0 ? 0 : t->device;
+}
+
 /* Takes the tensor's memory. Ordinary host memory would be out of reach once the tensor is gone. */
 static QUIET int hold(DescriptorObject *d, PyObject *tensor) {
     const TensorObject *t = (TensorObject *)tensor;
@@ -95,7 +102,7 @@ static QUIET int hold(DescriptorObject *d, PyObject *tensor) {
     d->cell = cell;
     d->readonly = (t->flags & TENSOR_READONLY) != 0;
     d->device = cudago_cell_is_host(cell) || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : t->device;
-    d->home = t->device < 0 ? 0 : t->device;
+    d->home = home_of(t, cell);
     d->nbytes = (uint64_t)t->size * (uint64_t)cudago_itemsize(t->dtype);
     return 0;
 }
@@ -136,11 +143,12 @@ int cudago_make_texture(DescriptorObject *d, cudago_texels *texels) {
     cudago_status st = {0};
     uint64_t handle = 0;
     d->size = sizeof handle;
+    if (cudago_making(d->home, &d->generation)) return -1;
     Py_BEGIN_ALLOW_THREADS
     d->texture = cudagoTexture(d->home, d->address, texels, &handle, &st);
     Py_END_ALLOW_THREADS
     memcpy(d->bytes, &handle, sizeof handle);
-    return st.kind ? cudago_raise(&st) : 0;
+    return st.kind ? cudago_raise(&st) : cudago_made("texture", d->home, d->generation);
 }
 
 /* _texture_new(cls, tensor, (format, channels, width, height, pitch), (x, y, linear, normalized, integer, srgb), border, facts) */

@@ -170,6 +170,7 @@ typedef struct {
     int32_t readonly;
     uint32_t size;            /* of the argument: 128, or 8 of a texture's handle */
     uint64_t texture;         /* Go's number of it, a texture or a surface, or 0 */
+    uint32_t generation;      /* of home: a reset destroys the driver's object, also where the memory stays */
     int32_t is_surface;
     int32_t closed;
     uint32_t users;           /* Operands, which keep what it has open when it is closed */

@@ -81,9 +81,10 @@ static int note_theirs(packing *pk, OperandObject *o) {
     return 0;
 }
 
-/* The driver's object would be none on another device, whatever memory that reaches. */
+/* The driver's object would be none on another device, whatever memory that reaches, nor after a reset. */
 static int check_home(const packing *pk, const DescriptorObject *d) {
-    if (!d->texture || d->home == pk->k->device) return 0;
+    if (!d->texture) return 0;
+    if (d->home == pk->k->device) return cudago_made(d->is_surface ? "surface" : "texture", d->home, d->generation);
     PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is a %s for kernels on device %d, the kernel is on device %d: make one of memory of "
                                    "that device",
                  pk->index, pk->kernel->name, d->is_surface ? "surface" : "texture", d->home, pk->k->device);

@@ -57,11 +57,12 @@ static int make_surface(DescriptorObject *d) {
     uint64_t handle = 0;
     d->size = sizeof handle;
     d->is_surface = 1;
+    if (cudago_making(d->home, &d->generation)) return -1;
     Py_BEGIN_ALLOW_THREADS
     d->texture = cudagoSurface(d->home, d->address, &handle, &st);
     Py_END_ALLOW_THREADS
     memcpy(d->bytes, &handle, sizeof handle);
-    return st.kind ? cudago_raise(&st) : 0;
+    return st.kind ? cudago_raise(&st) : cudago_made("surface", d->home, d->generation);
 }
 
 /* _surface_new(cls, array, facts) */

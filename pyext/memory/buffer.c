@@ -121,9 +121,21 @@ static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n)
     return view_of(self, &b, offset, n);
 }
 
+/* A view may be held for work that has ended, of which nobody has asked: the reaper learns of it a moment later. */
+enum { MOMENT_MS = 10 };
+static void await_views(const BufferObject *self) {
+    if (!self->exports) return;
+    cudago_prove_all();
+    Py_BEGIN_ALLOW_THREADS
+    cudagoReaperFlush(MOMENT_MS);
+    Py_END_ALLOW_THREADS
+    cudago_drain();
+}
+
 static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER_CLOSE();
+    await_views(self);
     cudago_note_site();
     cudago_cell *cell = self->cell;
     if (cell && self->exports) {

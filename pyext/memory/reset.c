@@ -102,11 +102,14 @@ static int call_driver(int32_t device, int *lost) {
     return -1;
 }
 
+static QUIET int is_lost(const cudago_cell *cell) { return cudago_cell_lost(cell); }
+
 /* Everything on the device is lost; what was kept for it is made anew when needed. */
 static QUIET void begin_anew(DeviceObject *self, PyObject **resource) {
     int32_t device = self->ordinal;
     cells_before[device] = cudago_cell_last_id();
     cudago_generation_move(device, 1);
+    cudago_exported_forget_gone(is_lost);
     cudago_device_forget(device);
     cudagoDefaultStreamsForget(device);
     ResourceObject *r = (ResourceObject *)self->resource;

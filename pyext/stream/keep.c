@@ -93,8 +93,8 @@ void cudago_mark_kept(cudago_stream *s) {
 
 cudago_batch *cudago_batch_take(cudago_stream *s) { return atomic_exchange(&s->kept, NULL); }
 
-/* After a wait: what has ended is dropped by the thread that waited. */
-void cudago_keep_drop(cudago_stream *s) {
+/* The open batch, if it is known to have ended. */
+static void drop_batch(cudago_stream *s) {
     cudago_batch *b = cudago_batch_take(s);
     if (!b) return;
     if (cudago_pending(s->clock, b->position)) {
@@ -104,4 +104,16 @@ void cudago_keep_drop(cudago_stream *s) {
     if (b->event) cudagoKeepEventOver(b->event);
     cudago_drop_references(b->refs, b->n);
     free(b);
+}
+
+/* The batch comes first: where it is gone, the reaper has it, and Go waits until that has moved it on. What is released may
+ * be a graph or an event, whose end can wait in the driver for a thread that waits for a callback, or is stuck in a launch: while
+ * there is one it is left to the reaper, so that a wait that is over never hangs. */
+void cudago_let_go(cudago_stream *s) {
+    uint64_t id = s->id;
+    drop_batch(s);
+    if (cudago_callbacks_alive || cudago_queues_busy()) return;
+    Py_BEGIN_ALLOW_THREADS
+    cudagoLineSettle(id);
+    Py_END_ALLOW_THREADS
 }

@@ -53,9 +53,13 @@ func (w *watch) Step() (done bool, err error) {
 	// Before the look: whoever adds to the batch after it, or has the batch in
 	// its hands now, sees that nobody watches, and begins another watch.
 	(*atomic.Int32)(unsafe.Pointer(&l.block.watched)).Store(0)
-	if refs, pos := l.takeBatch(); refs != nil {
-		l.After(pos, func() { border.Drops.Put(refs...) })
-	}
+	var b *batch
+	l.Moving(func() {
+		if b = l.takeBatch(); b != nil {
+			l.After(b.position, func() { border.Drops.Put(b.refs...) })
+		}
+	})
+	l.markBehind(b)
 	return true, l.prepareEvent()
 }
 
@@ -122,18 +126,35 @@ func takeCover(handle C.uintptr_t) *cuda.Event {
 	return e
 }
 
-// takeBatch takes the open batch; nil if there is none, or a
-// thread adds to it.
-func (t *Timeline) takeBatch() (refs []uintptr, pos uint64) {
+// A batch is what an open batch held: references until position, and the event
+// that was recorded behind the work up to covered, if there is one.
+type batch struct {
+	refs              []uintptr
+	position, covered uint64
+	event             *cuda.Event
+}
+
+// takeBatch takes the open batch; nil if there is none, or a thread adds to it.
+func (t *Timeline) takeBatch() *batch {
 	b := C.cudago_batch_take(t.block)
 	if b == nil {
-		return nil, 0
+		return nil
 	}
 	defer C.free(unsafe.Pointer(b))
+	refs := references((*C.uintptr_t)(unsafe.Add(unsafe.Pointer(b), C.sizeof_cudago_batch)), int(b.n))
+	taken := &batch{refs: refs, position: uint64(b.position), covered: uint64(b.covered)}
 	if b.event != 0 {
-		t.Behind(uint64(b.covered), takeCover(b.event))
+		taken.event = takeCover(b.event)
 	}
-	return references((*C.uintptr_t)(unsafe.Add(unsafe.Pointer(b), C.sizeof_cudago_batch)), int(b.n)), uint64(b.position)
+	return taken
+}
+
+// markBehind gives the line the event of b, which may be nil. It may wait for the
+// driver, and so comes after what must not.
+func (t *Timeline) markBehind(b *batch) {
+	if b != nil && b.event != nil {
+		t.Behind(b.covered, b.event)
+	}
 }
 
 // references copies references out of C's memory.

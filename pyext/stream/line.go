@@ -118,6 +118,11 @@ func cudagoLineProved(id, pos C.uint64_t) {
 	OnLine(uint64(id), func(l *graph.Line) { l.Waited(uint64(pos)) })
 }
 
+// cudagoLineSettle runs without the GIL.
+//
+//export cudagoLineSettle
+func cudagoLineSettle(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Settle) }
+
 //export cudagoLineExpose
 func cudagoLineExpose(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Expose) }
 

@@ -175,7 +175,7 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     if (!s) return NULL;
     int r = cudago_wait_stream(s);
     if (!r && atomic_load(&s->clock->proven) < queued) cudagoLineProved(s->id, queued);
-    if (!r) cudago_keep_drop(s);
+    if (!r) cudago_let_go(s);
     cudago_stream_release(s);
     if (r || cudago_print_flush()) return NULL;
     CUDAGO_ENTER(NULL); /* what the work kept may be released now */

@@ -228,8 +228,9 @@ func endBlock(id uint64) {
 	}
 	end(func() error {
 		Lines.Take(id)
-		if refs, _ := l.takeBatch(); refs != nil { // nobody adds any more, and all work has ended
-			border.Drops.Put(refs...)
+		if b := l.takeBatch(); b != nil { // nobody adds any more, and all work has ended
+			l.markBehind(b)
+			border.Drops.Put(b.refs...)
 		}
 		l.dropCover()
 		err := s.Close()

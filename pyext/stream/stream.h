@@ -354,7 +354,7 @@ QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 /* Takes over references and keeps them until position of s has ended, and a moment longer: keep.c. */
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);
 cudago_batch *cudago_batch_take(cudago_stream *s); /* the open batch, now the caller's, or NULL. Any thread */
-void cudago_keep_drop(cudago_stream *s); /* drops the open batch if it is known to have ended; runs Python */
+void cudago_let_go(cudago_stream *s); /* after a wait: drops what was kept for work that is known to have ended; runs Python, releases the GIL */
 
 /* --- semaphores of other APIs: semaphore.c ----------------------------------------------------------------------- */
 

@@ -65,13 +65,17 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent
 
 /* --- Tensors from managed tensors ---------------------------------------------------------------------------------------- */
 
-/* Our own memory that is described here, unless a reset of its device took it: another allocation may be at its address
- * now. */
+/* Our own memory that is described here, unless a reset of its device, which may be under way, takes it. */
 static cudago_cell *own_memory(const DLTensor *d, const cudago_extent *e, uint64_t *ptr) {
-    cudago_cell *own = cudago_exported_find(d, e, ptr);
-    if (!own || !cudago_cell_lost(own)) return own;
-    cudago_cell_release(own);
-    return NULL;
+    uint64_t at;
+    cudago_cell *own = cudago_exported_find(d, e, &at);
+    if (!own) return NULL;
+    if (cudago_cell_lost(own)) {
+        cudago_cell_release(own);
+        return NULL;
+    }
+    *ptr = at;
+    return own;
 }
 
 /* Strides of dimensions of size 1 mean nothing, and producers write anything there: they become those of a row-major

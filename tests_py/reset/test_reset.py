@@ -421,3 +421,34 @@ def lost_by_reset(error: cu.CUDAError) -> bool:
         "CUDA_ERROR_CONTEXT_IS_DESTROYED",
         "CUDA_ERROR_DEINITIALIZED",
     ) or "for a reset of its device" in str(error)
+
+
+class Producer:
+    """Another library's tensor over memory of ours, known by DLPack alone."""
+
+    def __init__(self, tensor: cu.Tensor) -> None:
+        self.tensor = tensor
+
+    def __dlpack__(self, **keywords):
+        return self.tensor.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+def test_memory_where_lost_memory_was_is_found_again(device):
+    """What is lost was given to another library, as what comes to lie there then is."""
+    with device.create_stream() as stream:
+        lost = cu.zeros(1000, "f4", stream=stream)
+        cu.from_dlpack(Producer(lost)).close()
+    device.reset()
+    with device.create_stream() as stream:
+        for _ in range(3):
+            tensor = cu.full(1000, 7, "f4", stream=stream)
+            stream.sync()
+            back = cu.from_dlpack(Producer(tensor))
+            assert (back.handle, back.device) == (tensor.handle, device)
+            assert (back.numpy(stream=stream) == 7).all()
+            back.close()
+            tensor.close()
+    lost.close()

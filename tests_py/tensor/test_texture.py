@@ -131,11 +131,14 @@ def test_of_another_device(script, driver):
         reachable = cu.VirtualMemoryResource(there, peers=[here]).allocate(256, stream=other)
         managed = cu.ManagedMemoryResource(there).allocate(256)
         pinned = cu.PinnedMemoryResource().allocate(256)
+        pool = cu.PinnedMemoryResource(pool=cu.PoolOptions(), device=there)
+        pooled = pool.allocate(256, stream=other)
+        other.sync()
         reachable.fill(0, stream=other)
         managed.fill(0, stream=other)
-        memoryview(pinned)[:] = bytes(256)
+        memoryview(pinned)[:] = memoryview(pooled)[:] = bytes(256)
         for kept, own, foreign in (
-            (reachable, other, s), (managed, other, s), (pinned, s, other)
+            (reachable, other, s), (managed, other, s), (pooled, other, s), (pinned, s, other)
         ):
             texture = cu.Texture(kept.view("f4"))
             fetch[config, own](texture, *memory(own))
@@ -151,7 +154,7 @@ def test_of_another_device(script, driver):
     texts = [
         f"parameter 0 of kernel fetch is a texture for kernels on device {of}, the kernel is on "
         f"device {at}: make one of memory of that device"
-        for of, at in ((1, 0), (1, 0), (0, 1))
+        for of, at in ((1, 0), (1, 0), (1, 0), (0, 1))
     ]
     assert run.stdout.splitlines() == texts
 

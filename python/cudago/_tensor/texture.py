@@ -87,7 +87,8 @@ class Texture(_core.Descriptor):
     multiple of ``texture_pitch_alignment`` bytes apart. Writes become visible with the next launch.
 
     The driver's object is one device's: only kernels on the device of the memory can use it, of
-    pinned memory those on device 0, whatever other devices have access.
+    pinned memory those on the device of its pool or, without one, on device 0, whatever other
+    devices have access.
 
     References
     ----------
