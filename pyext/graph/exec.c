@@ -337,7 +337,7 @@ static PyMethodDef methods[] = {
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_update_event", METHOD(cudago_update_event), METH_FASTCALL, NULL},
     {"_update_child", METHOD(cudago_update_child), METH_FASTCALL, NULL},
-    {"_update", METHOD(cudago_update_graph), METH_O, NULL},
+    {"_update", METHOD(cudago_update_graph), METH_FASTCALL, NULL},
     {"bind", METHOD(cudago_exec_bind), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_BIND},
     {"_in_python", METHOD(cudago_exec_in_python), METH_O, NULL},
     {"_change_all", METHOD(cudago_exec_change_all), METH_FASTCALL, NULL},

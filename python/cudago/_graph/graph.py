@@ -24,7 +24,7 @@ from .iteration import Iteration, not_found
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
-from .slot import forget, moved, set_uses, take_uses, unchanged, uses_of
+from .slot import moved, noted, set_uses, unchanged, uses_of
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -198,12 +198,11 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         if node.graph is self and node.is_removed and not self.is_closed:
             return
         try:
-            self._remove(number)
+            self._remove(number, noted(self, "", (), is_new=True))
         except ClosedError:
             if self.is_closed or node.graph is not self:
                 raise
-            return  # another thread has removed it
-        forget(self, number)
+            # Otherwise another thread has removed it.
 
     def add_edge(
         self,
@@ -401,8 +400,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         watch_collections()
         flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
         flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
+        uses_of(self)  # the executable gets what there is: put together only once
         made: GraphExec = self._instantiate(flags)
-        take_uses(made, self)
         if upload is not None:
             made.upload(upload)
         return made
