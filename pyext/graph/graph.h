@@ -539,7 +539,10 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
-PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *const *what, PyObject *const *args, Py_ssize_t n, PyObject *note);
+/* what: config, kernel. With the Operands of before where they will do. left: set if it has become Python's affair, and nothing is
+ * done; NULL: Python does it. */
+PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *const *what, PyObject *const *args, Py_ssize_t n, PyObject *note,
+                               int *left);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_event(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_child(ExecObject *self, PyObject *const *args, Py_ssize_t n);

@@ -245,11 +245,17 @@ typedef struct {
     ConfigObject *config;
     cudago_ref *refs; /* n of them are to be dropped */
     int n;
+    int *left; /* see cudago_update_launch */
 } kernel_update;
+/* While arguments were converted another thread may have begun an update that reads what the node does and writes it back, or
+ * have given the node another kernel, with slots. */
+static QUIET int is_left(ExecObject *self, const kernel_update *u) {
+    return u->left && (*u->left = self->in_python || (self->slots && !cudago_has_kernel(self, u->node, (const PyObject *)u->p->kernel)));
+}
 static QUIET void kernel_now(ExecObject *self, void *at, cudago_refusal *why) {
     kernel_update *u = at;
     const cudago_packing *p = u->p;
-    if ((why->lost = cudago_pack_lost(p))) return;
+    if (is_left(self, u) || (why->lost = cudago_pack_lost(p))) return;
     int n = cudago_refs_of(p, u->refs);
     cudago_owned *w = cudago_owned_of(self->x, u->node);
     if (!w || !cudago_owned_takes_kernel(w, u->refs, n, u->config)) {
@@ -292,17 +298,18 @@ QUIET int cudago_has_kernel(ExecObject *self, uint64_t node, const PyObject *ker
     return w && w->k && PyTuple_GetItem((PyObject *)w->refs[w->n - 1].object, 0) == kernel;
 }
 
-/* what: config, kernel. With the Operands of before where they will do. */
-PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *const *what, PyObject *const *args, Py_ssize_t n, PyObject *note) {
+PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *const *what, PyObject *const *args, Py_ssize_t n, PyObject *note,
+                               int *left) {
     static const cudago_kernel_use update = {enter_exec, update_kernel};
     if (cudago_exec_open(self)) return NULL;
-    kernel_update at = {.exec = self, .node = node, .note = note};
+    kernel_update at = {.exec = self, .node = node, .note = note, .left = left};
     PyObject *like = record_now(self, node);
     PyObject *r = cudago_with_kernel(&update, &at, self->device, what[0], what[1], args, n, like);
     Py_XDECREF(like);
     cudago_gone_drop(&at.gone);
-    if (r) cudago_drain_waiting();
-    if (r && CUDAGO_WATCH("updated_node", "(OK)", self, node)) Py_CLEAR(r);
+    if (!r || (left && *left)) return r;
+    cudago_drain_waiting();
+    if (CUDAGO_WATCH("updated_node", "(OK)", self, node)) Py_CLEAR(r);
     return r;
 }
 
@@ -314,7 +321,7 @@ PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize
     if (n != 5 || cudago_exec_open(self) || cudago_read_node(args[0], &node) || cudago_read_note(args[4], &note)) return NULL;
     PyObject *items[CUDAGO_MAX_PARAMS];
     Py_ssize_t count = cudago_read_arguments(args[3], items);
-    return count < 0 ? NULL : cudago_update_launch(self, node, args + 1, items, count, note);
+    return count < 0 ? NULL : cudago_update_launch(self, node, args + 1, items, count, note, NULL);
 }
 
 typedef struct {
