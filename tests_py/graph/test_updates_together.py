@@ -233,3 +233,36 @@ def test_a_graph_that_another_thread_changes_meanwhile(graph, device, stream, mo
         assert step["n2"].params.dst is y
     for buffer in (x, y):
         buffer.close()
+
+
+def test_a_slot_that_another_thread_adds_before_a_clone(graph, device, stream, monkeypatch):
+    x, y = (device.allocate(4, stream=stream) for _ in range(2))
+    of = cu.Graph._clone
+
+    def answer(graph):
+        monkeypatch.undo()
+        graph.memset(cu.slot("to", x), 1, name="fill")
+        return of(graph)
+
+    monkeypatch.setattr(cu.Graph, "_clone", answer)
+    with graph.clone() as clone, clone.instantiate() as step:
+        step.bind(to=y)
+        assert step["fill"].params.dst is y
+    for buffer in (x, y):
+        buffer.close()
+
+
+def test_slots_that_another_thread_changes_during_a_save(
+    graph, device, stream, kernels, monkeypatch, tmp_path
+):
+    """The file had a slot in the place of another kernel's argument."""
+    x = device.allocate(4 * N, stream=stream)
+    node = graph.launch(CONFIG, kernels["add"], cu.slot("to", x), 1, N)
+    Meanwhile(
+        monkeypatch, "_edges", lambda: node.update(CONFIG, kernels["times"], x, cu.slot("n", 2), N)
+    )
+    with pytest.raises(ValueError, match="changed while it was being saved"):
+        graph.save(tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+    graph.save(tmp_path / "graph")
+    x.close()

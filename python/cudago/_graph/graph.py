@@ -343,18 +343,19 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         >>> graph.clone()["hook"] == node
         False
         """
-        if not uses_of(self):
-            made: Graph = self._clone()
-            return made
         while True:
+            if not uses_of(self):
+                made: Graph = self._clone()
+                if self._uses is None:
+                    return made
+                continue  # another thread has added a slot
             made, ours, uses = unchanged(self, lambda: self._clone())
             theirs = made._nodes()
             # Another thread may have added and removed a node, in between and without a trace.
             if [row[2] for row in ours] == [row[2] for row in theirs]:
-                break
-        pairs = zip(ours, theirs, strict=True)
-        set_uses(made, moved(uses, {of[0]: to[0] for of, to in pairs}))
-        return made
+                pairs = zip(ours, theirs, strict=True)
+                set_uses(made, moved(uses, {of[0]: to[0] for of, to in pairs}))
+                return made
 
     def instantiate(
         self, *, auto_free: bool = False, upload: StreamLike | None = None, priorities: bool = False
