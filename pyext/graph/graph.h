@@ -53,11 +53,13 @@ typedef struct {
     PyObject **v;
     /* Those of v whose memory may be given back before they go. Set changed whenever v changes. */
     int32_t changed;
+    size_t near; /* where one was taken out last */
     size_t n_stored;
     OperandObject **stored; /* borrowed */
     uint64_t resets; /* cudago_resets when all was there; 0: look again after any reset */
 } cudago_held;
 int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
+QUIET void cudago_held_hide(cudago_held *h, uintptr_t object); /* takes it out once */
 /* Is something gone that the executable uses: memory that PyTorch has given back, or what a reset has taken, perhaps of another
  * device? A launch asks: two loads, unless a storage of PyTorch's is held anywhere, or a device was reset. */
 QUIET int cudago_held_find_gone(cudago_held *h, uint64_t exec);
