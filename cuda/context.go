@@ -42,7 +42,7 @@ type Context struct {
 	parked   parkedStreams
 	greens   atomic.Int64 // green contexts, which hold c too
 	lessors  lessors      // pools that other processes can import
-	guests   atomic.Int64 // see AddGuests
+	guests   atomic.Int64 // see AddGuest
 	broken   atomic.Bool  // a release has reported a sticky error
 }
 
@@ -70,12 +70,24 @@ func (d *Driver) popContext(h driver.CUcontext) {
 	}
 }
 
-// AddGuests counts what other contexts have that has parts here: the driver
-// crashes where such a thing is destroyed, or c is lost again, after c was lost.
-// While there are any, c cannot be reset.
-func (c *Context) AddGuests(by int64) { c.guests.Add(by) }
+// AddGuest counts what another context is about to have that has parts here: the
+// driver crashes where such a thing is destroyed, or c is lost again, after c was
+// lost. While there are any, c cannot be reset.
+//
+// Errors: [ErrLost] if the device was reset, or is being reset.
+func (c *Context) AddGuest() error {
+	if err := c.hold(); err != nil { // a reset that has begun counts before this or after it
+		return err
+	}
+	defer c.release()
+	c.guests.Add(1)
+	return nil
+}
 
-// HasGuests reports whether there are any: see AddGuests.
+// RemoveGuest undoes an AddGuest.
+func (c *Context) RemoveGuest() { c.guests.Add(-1) }
+
+// HasGuests reports whether there are any: see AddGuest.
 func (c *Context) HasGuests() bool { return c.guests.Load() > 0 }
 
 // Handle returns the CUcontext.

@@ -231,7 +231,7 @@ func (c *Context) synchronizeRefusing() driver.CUresult {
 }
 
 // releaseUnlessImported is releaseContext, unless other processes have imported
-// memory of the device, see [lessor], or others have parts there: see AddGuests.
+// memory of the device, see [lessor], or others have parts there: see AddGuest.
 func (c *Context) releaseUnlessImported() (kept bool, why error) {
 	if n := c.guests.Load(); n > 0 {
 		return true, badValue("", "%v cannot be reset: %d executable(s) of graphs of other devices have nodes or allocate memory there; "+

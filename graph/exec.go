@@ -110,6 +110,10 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 	if err != nil {
 		return nil, err
 	}
+	visits, err := g.visit()
+	if err != nil {
+		return nil, err
+	}
 	g.sendNames()
 	var handle cuda.ExecHandle
 	// Relaxed: instantiating invalidates global captures, also those of other threads.
@@ -121,9 +125,12 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 		}
 	})
 	if err != nil {
+		endVisits(visits)
 		return nil, g.explainInstantiate(err)
 	}
-	return g.newExec(handle, o, calls), nil
+	x := g.newExec(handle, o, calls)
+	x.visits = visits
+	return x, nil
 }
 
 // explainInstantiate adds to a refusal which conditions have no node; or that the
@@ -180,10 +187,6 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions, calls map[*Node]c
 		}
 	}
 	g.eachLoose("", func(path string, b *bundle) { x.hold(nil, path, b) })
-	x.visits = x.elsewhere()
-	for _, c := range x.visits {
-		c.AddGuests(1)
-	}
 	g.h.holders++
 	g.h.execs.Add(1)
 	live.execs.Add(1)

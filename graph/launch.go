@@ -64,19 +64,19 @@ func (x *Exec) enqueue(s *cuda.Stream, launch bool, call func() error) error {
 		err = call()
 		x.launching.Unlock()
 	}
+	// Also if the driver call failed: the launch may have begun.
 	switch {
-	case err == nil && l.shared:
-		var pos uint64
-		pos, err = l.markedBy(event, true)
-		x.note(Use{l, pos})
-		if errors.Is(err, ErrLineCapturing) {
-			return nil // a capture has begun since; a later mark covers the launch
+	case errors.Is(err, cuda.ErrClosed): // nothing has begun
+		if event != nil {
+			s.Context().PutEvent(event)
 		}
-		return err
 	case l.shared:
-		s.Context().PutEvent(event)
-	case !errors.Is(err, cuda.ErrClosed):
-		// Also if the driver call failed: the launch may have begun.
+		pos, unmarked := l.markedBy(event, true)
+		x.note(Use{l, pos})
+		if err == nil && !errors.Is(unmarked, ErrLineCapturing) {
+			err = unmarked // otherwise a capture has begun since; a later mark covers the launch
+		}
+	default:
 		x.note(Use{l, l.Advance()})
 	}
 	return err

@@ -293,7 +293,7 @@ func (m *model) after() {
 
 func (m *model) afterAll() {
 	m.allowIfArmed()
-	m.expect(m.queued, m.line.AfterAll)
+	m.expect(m.queued, func(then func()) { m.line.AfterAll(then) })
 	m.at(m.line.Queued())
 }
 

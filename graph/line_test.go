@@ -430,3 +430,21 @@ func BenchmarkLine(b *testing.B) {
 	require.NoError(b, s.Synchronize())
 	l.Proved(l.Queued())
 }
+
+// A closed line takes no position for work that it need not wait for.
+func TestAfterAllSaysWhetherItTookAPosition(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	l, err := NewLine(s, LineOptions{})
+	require.NoError(t, err)
+	ran := make(chan struct{}, 2)
+	require.True(t, l.AfterAll(func() { ran <- struct{}{} }))
+	<-ran
+	require.Equal(t, uint64(1), l.Queued())
+	closed := make(chan struct{})
+	l.Close(func() error { close(closed); return nil })
+	<-closed
+	require.False(t, l.AfterAll(func() { ran <- struct{}{} }))
+	<-ran
+	require.Equal(t, uint64(1), l.Queued())
+}

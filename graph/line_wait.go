@@ -38,14 +38,15 @@ func (l *Line) after(pos uint64, then func()) bool {
 
 // AfterAll runs then once all work that is in the stream now has completed,
 // including that of others. For threads that use the stream. In a shared stream
-// it may block, as [Line.Marked] does.
-func (l *Line) AfterAll(then func()) {
+// it may block, as [Line.Marked] does. It reports whether it has taken a position,
+// as it does unless the line is closed.
+func (l *Line) AfterAll(then func()) (advanced bool) {
 	l.ask.Lock()
 	closed := l.closed
 	l.ask.Unlock()
 	if closed {
 		then()
-		return
+		return false
 	}
 	var pos uint64
 	var err error
@@ -59,6 +60,7 @@ func (l *Line) AfterAll(then func()) {
 		warn(err)
 	}
 	l.After(pos, then)
+	return true
 }
 
 // Join makes later work in the stream into wait for the work up to pos: through

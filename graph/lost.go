@@ -123,26 +123,56 @@ func (x *Exec) Lost(isLost func(*cuda.Context) bool) (what string, on *cuda.Devi
 	return "", nil
 }
 
-// elsewhere lists the contexts other than its own in which x has nodes, or memory
-// of nodes.
-func (x *Exec) elsewhere() []*cuda.Context {
+// visit counts an executable that is about to be made of g in the contexts other
+// than its own in which g has nodes, or memory of nodes, and lists them: before
+// the driver's call, since a reset of them must not come amid that.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) visit() ([]*cuda.Context, error) {
+	list := g.elsewhere()
+	for i, c := range list {
+		if err := c.AddGuest(); err != nil {
+			endVisits(list[:i])
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func endVisits(visited []*cuda.Context) {
+	for _, c := range visited {
+		c.RemoveGuest()
+	}
+}
+
+func (g *Graph) elsewhere() []*cuda.Context {
 	var list []*cuda.Context
 	add := func(c *cuda.Context) {
-		if c != x.h.ctx && !slices.Contains(list, c) {
+		if c != g.h.ctx && !slices.Contains(list, c) {
 			list = append(list, c)
 		}
 	}
-	for _, h := range x.extra {
-		for i := range h.b.operands {
-			if e, ok := h.b.operands[i].Retainer.(elsewhere); ok {
+	g.eachWhole(func(b *bundle) {
+		for i := range b.operands {
+			if e, ok := b.operands[i].Retainer.(elsewhere); ok {
 				add(e.on)
 			}
 		}
-	}
-	for _, c := range x.allocates {
+	})
+	for _, c := range g.h.memory {
 		add(c)
 	}
 	return list
+}
+
+// eachWhole visits the bundles of g as a whole, and of all graphs in it.
+func (g *Graph) eachWhole(visit func(b *bundle)) {
+	for _, n := range g.all() {
+		n.eachInner("", func(_ string, inner *Graph) { inner.eachWhole(visit) })
+	}
+	for _, b := range g.loose {
+		visit(b)
+	}
 }
 
 // contexts lists where the nodes allocate.

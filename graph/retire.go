@@ -170,9 +170,7 @@ func (g *closedExec) Step() (done bool, err error) {
 	if !done || isCaptureRefusal(err) {
 		return false, nil
 	}
-	for _, c := range x.visits {
-		c.AddGuests(-1)
-	}
+	endVisits(x.visits)
 	live.execs.Add(-1)
 	return true, errors.Join(err, x.h.drop())
 }

@@ -141,16 +141,22 @@ static int is_same(PyObject *a, PyObject *b) {
     return equal == 1;
 }
 
+/* The block, or the next one that is not about to go: a new reference, or NULL. What goes may run Python before it is gone. */
+static QUIET BlockObject *held(BlockObject *at) {
+    while (at && !Py_REFCNT((PyObject *)at)) at = at->later;
+    return at ? (BlockObject *)NEW_REF(at) : NULL;
+}
+
 /* The next block that has changed the same, and has not ended: a new reference, or NULL. Comparing may run Python, which ends
  * and drops blocks: so each is held meanwhile, and one that has left the list leads to no other. */
 static BlockObject *later_alike(BlockObject *self) {
-    BlockObject *at = (BlockObject *)Py_XNewRef((PyObject *)self->later);
+    BlockObject *at = held(self->later);
     while (at) {
         PyObject *undo = at->is_on && !at->is_given ? NEW_REF(at->undo) : NULL;
         int is_alike = undo && is_same(self->undo, undo);
         Py_XDECREF(undo);
         if (is_alike && at->is_on) break;
-        BlockObject *next = (BlockObject *)Py_XNewRef((PyObject *)(at->is_listed ? at->later : self->later));
+        BlockObject *next = held(at->is_listed ? at->later : self->later);
         Py_DECREF(at);
         at = next;
     }
@@ -264,8 +270,8 @@ static int block_clear(BlockObject *self) {
 
 static void block_dealloc(BlockObject *self) {
     PyObject_GC_UnTrack(self);
+    block_clear(self); /* first: callbacks of weak references may end blocks that began before this one */
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    block_clear(self);
     cudago_free((PyObject *)self);
 }
 
@@ -302,10 +308,12 @@ static PyType_Spec spec = {
  * that comes before that block has begun drops the object while it is raised: this then undoes the change. So no Python code
  * may run in between, whose frame would keep the object in the traceback. */
 static int switch_init(BlockObject *self, PyObject *args, PyObject *names) {
-    if (self->undo) return PyErr_Format(PyExc_RuntimeError, "%R is switched: make another one", self), -1;
+    if (self->undo || self->is_entering) return PyErr_Format(PyExc_RuntimeError, "%R is switched: make another one", self), -1;
+    self->is_entering = 1; /* as in block_enter */
     PyObject *function = PyObject_GetAttrString((PyObject *)self, "_row");
     PyObject *row = function ? PyObject_Call(function, args, names) : NULL;
     int failed = !row || change(self, row);
+    self->is_entering = 0;
     Py_XDECREF(function);
     Py_XDECREF(row);
     if (failed) return -1;

@@ -154,6 +154,7 @@ QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const
     cudago_ctx_leave(pushed);
     if (r) return kernel_refused(l, refs, n, c, r);
     cudago_node_number(self, cudago_nodes_note(g->nodes, node, place_of(p), l->k, c, refs, n));
+    cudago_slots_note(&g->slots, p->note, self->number);
     return NEW_REF(self);
 }
 
@@ -166,5 +167,7 @@ QUIET uint64_t cudago_add_memcpy(GraphObject *g, const cudago_place *p, const Op
     if (!r) r = cu.cuGraphAddMemcpyNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what, g->ctx);
     cudago_ctx_leave(pushed);
     if (r) return copy_refused(g, dst, src, refs, r);
-    return cudago_nodes_note(g->nodes, node, place_of(p), NULL, NULL, refs, 2);
+    uint64_t number = cudago_nodes_note(g->nodes, node, place_of(p), NULL, NULL, refs, 2);
+    cudago_slots_note(&g->slots, p->note, number);
+    return number;
 }

@@ -57,7 +57,7 @@ static int bind_in(PyObject *slots, ExecObject *self, PyObject *const *given, Py
     if (b.begun) cudago_change_end(&b.change);
     if (simple <= 0 || !b.uses) return simple < 0 ? -1 : 0;
     PyObject *sides[2] = {b.sides[0] ? b.sides[0] : Py_None, b.sides[1] ? b.sides[1] : Py_None};
-    return cudago_update_sides(self, b.node, sides) ? -1 : 1;
+    return cudago_update_sides(self, b.node, sides, NULL) ? -1 : 1;
 }
 
 /* 1: done; 0: it is Python's affair; -1 with an exception. */
@@ -85,6 +85,29 @@ PyObject *cudago_slots_replace(PyObject **slots, PyObject *const *args, Py_ssize
     *slots = args[1] == Py_None ? NULL : NEW_REF(args[1]);
     Py_XDECREF(before);
     Py_RETURN_TRUE;
+}
+
+enum { NOTE_BEFORE,
+       NOTE_NODE,
+       NOTE_KIND,
+       NOTE_SLOTS,
+       NOTE_SIZE = 7 };
+
+int cudago_read_note(PyObject *given, PyObject **note) {
+    *note = NULL;
+    if (given == Py_None) return 0;
+    int is_note = PyList_Check(given) && PyList_Size(given) == NOTE_SIZE && PyByteArray_Check(PyList_GetItem(given, NOTE_NODE)) &&
+                  PyByteArray_Size(PyList_GetItem(given, NOTE_NODE)) == sizeof(uint64_t) && PyDict_Check(PyList_GetItem(given, NOTE_SLOTS));
+    if (!is_note) return PyErr_SetString(PyExc_TypeError, "slots are noted by what noted() returns"), -1;
+    *note = given;
+    return 0;
+}
+
+QUIET void cudago_slots_note(PyObject **slots, PyObject *note, uint64_t node) {
+    if (!note || (!*slots && !PyDict_Size(PyList_GetItem(note, NOTE_SLOTS)))) return;
+    memcpy(PyByteArray_AsString(PyList_GetItem(note, NOTE_NODE)), &node, sizeof node);
+    PyList_SetItem(note, NOTE_BEFORE, *slots ? *slots : NEW_REF(Py_None));
+    *slots = NEW_REF(note);
 }
 
 /* _in_python(more): an update that Python makes begins, with 1, or ends, with -1 */

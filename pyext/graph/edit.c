@@ -8,19 +8,23 @@
 
 /* Changes to the nodes and edges of a graph. */
 
-static QUIET int remove_now(GraphObject *self, uint64_t node, cudago_status *st) {
+static QUIET int remove_now(GraphObject *self, uint64_t node, PyObject *note, cudago_status *st) {
     if (cudago_graph_open(self)) return -1;
     self->of->removals = 1;
     cudagoGraphRemove(self->id, node, st);
+    if (!st->kind) cudago_slots_note(&self->slots, note, node);
     return 0;
 }
 
-/* _remove(node): drops what the node held, which may run Python */
-PyObject *cudago_graph_remove(GraphObject *self, PyObject *number) {
+/* _remove(node, note): drops what the node held, which may run Python */
+PyObject *cudago_graph_remove(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t node;
     cudago_status st = {0};
-    if (cudago_read_node(number, &node) || cudago_graph_ready(self) || remove_now(self, node, &st)) return NULL;
+    PyObject *note;
+    if (n != 2 || cudago_read_node(args[0], &node) || cudago_read_note(args[1], &note) || cudago_graph_ready(self) ||
+        remove_now(self, node, note, &st))
+        return NULL;
     if (st.kind) return cudago_raise(&st), NULL;
     cudago_drain();
     Py_RETURN_NONE;
@@ -30,7 +34,7 @@ static int take_back(GraphObject *self, PyObject *number) {
     uint64_t node;
     cudago_status st = {0};
     if (cudago_read_node(number, &node) || cudago_graph_ready(self)) return -1;
-    if (!remove_now(self, node, &st) && (!st.kind || !cudago_raise(&st))) return 0;
+    if (!remove_now(self, node, NULL, &st) && (!st.kind || !cudago_raise(&st))) return 0;
     if (!cudago_is_closed_error()) return -1;
     return PyErr_Clear(), 0; /* it is gone already, or the graph is */
 }

@@ -52,10 +52,11 @@ static QUIET int32_t call_driver(cudago_exec *x, cudago_stream *s) {
     return r;
 }
 
+/* A launch of several nodes that fails may have begun, so it has a position like one that succeeds. */
 static QUIET void note_launch(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position, cudago_status *st) {
     cudago_uses_note(&x->uses, s, position);
+    s->graphs = position;
     if (code) cudagoExecLaunchError(x->id, code, st);
-    else s->graphs = position;
 }
 static QUIET int launched(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position) {
     cudago_status st = {0};
@@ -69,7 +70,7 @@ static int launch_away(cudago_exec *x, cudago_stream *s) {
     cudago_leave l = cudago_gil_leave(s);
     if (calls_python) cudagoCallbackEnter();
     int32_t code = call_driver(x, s);
-    uint64_t position = cudago_gil_back(&l, code);
+    uint64_t position = cudago_gil_back(&l, 0);
     if (calls_python) cudagoCallbackLeave(s->id, position);
     cudago_status st = {0};
     note_launch(x, s, code, position, &st);
@@ -123,7 +124,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     x->launches++;
     if (x->calls_python || !cudago_keeps_gil(s)) return launch_away(x, s);
     int32_t code = call_driver(x, s);
-    return launched(x, s, code, code ? 0 : cudago_queued(s));
+    return launched(x, s, code, cudago_queued(s));
 }
 
 /* May it be launched at once, with the GIL held throughout? Nothing is raised: whoever launches it otherwise finds out
@@ -140,7 +141,7 @@ QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream) {
     if (!s || cudago_uses_reserve(&x->uses, s)) return -1;
     x->launches++;
     int32_t code = call_driver(x, s);
-    return launched(x, s, code, code ? 0 : cudago_queued(s));
+    return launched(x, s, code, cudago_queued(s));
 }
 
 /* `now` answers CUDAGO_AGAIN while an update is ahead of it. */
@@ -209,7 +210,7 @@ static int upload_away(cudago_exec *x, cudago_stream *s) {
     x->inside++;
     cudago_leave l = cudago_gil_leave(s);
     cudagoExecUpload(x->id, s->id, &st);
-    cudago_uses_note(&x->uses, s, cudago_gil_back(&l, st.kind));
+    cudago_uses_note(&x->uses, s, cudago_gil_back(&l, 0));
     leave(x);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
@@ -337,7 +338,7 @@ static PyMethodDef methods[] = {
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_update_event", METHOD(cudago_update_event), METH_FASTCALL, NULL},
     {"_update_child", METHOD(cudago_update_child), METH_FASTCALL, NULL},
-    {"_update", METHOD(cudago_update_graph), METH_O, NULL},
+    {"_update", METHOD(cudago_update_graph), METH_FASTCALL, NULL},
     {"bind", METHOD(cudago_exec_bind), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPHEXEC_BIND},
     {"_in_python", METHOD(cudago_exec_in_python), METH_O, NULL},
     {"_change_all", METHOD(cudago_exec_change_all), METH_FASTCALL, NULL},

@@ -172,7 +172,7 @@ func cudagoExecClose(id C.uint64_t) {
 //export cudagoCallbackEnter
 func cudagoCallbackEnter() { border.Callbacks.Enter() }
 
-// cudagoCallbackLeave is called after it; position 0: the driver has refused it.
+// cudagoCallbackLeave is called after it; position 0: the stream is gone.
 //
 //export cudagoCallbackLeave
 func cudagoCallbackLeave(id, position C.uint64_t) {

@@ -62,7 +62,7 @@ static int update_copy(ExecNodeObject *self, PyObject *const *given, PyObject *n
         if (which == 2 || given[i] == Py_None) return 0;
         sides[which] = given[i];
     }
-    return cudago_update_sides(self->exec, self->number, sides) ? -1 : 1;
+    return cudago_update_sides(self->exec, self->number, sides, NULL) ? -1 : 1;
 }
 
 static int end_change(ExecNodeObject *self, cudago_change *c, int simple) {
@@ -111,9 +111,10 @@ static int update_launch(ExecNodeObject *self, PyObject *const *args, Py_ssize_t
     if (!cudago_is(args[0], CLS_CONFIG) || !cudago_is(args[1], CLS_KERNEL)) return 0;
     if (((KernelObject *)args[1])->work) return 0;
     if (self->exec->slots && !cudago_has_kernel(self->exec, self->number, args[1])) return 0;
-    PyObject *r = cudago_update_launch(self->exec, self->number, args[0], args[1], args + 2, n - 2);
+    int left = 0;
+    PyObject *r = cudago_update_launch(self->exec, self->number, args, args + 2, n - 2, NULL, &left);
     Py_XDECREF(r);
-    return r ? 1 : -1;
+    return r ? !left : -1;
 }
 
 /* Slots among what is given are Python's affair. */

@@ -111,6 +111,7 @@ static int instantiate_away(uint64_t graph, uint32_t generation, cudago_hierarch
 static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long long flags) {
     if (cudago_graph_open(self)) return -1;
     if (self->nodes && self->nodes->n_added) cudagoGraphSettle(self->id); /* needs the GIL */
+    e->slots = self->slots ? NEW_REF(self->slots) : NULL; /* they are not changed, but replaced: those of this moment */
     return instantiate_away(self->id, self->generation, self->of, e, flags);
 }
 
@@ -252,7 +253,7 @@ static PyMethodDef methods[] = {
     {"_update_host", METHOD(cudago_graph_set_host), METH_FASTCALL, NULL},
     {"_update_event", METHOD(cudago_graph_set_event), METH_FASTCALL, NULL},
     {"_update_child", METHOD(cudago_graph_set_child), METH_FASTCALL, NULL},
-    {"_remove", METHOD(cudago_graph_remove), METH_O, NULL},
+    {"_remove", METHOD(cudago_graph_remove), METH_FASTCALL, NULL},
     {"_take_back", METHOD(cudago_graph_take_back), METH_FASTCALL, NULL},
     {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
     {"_neighbors", METHOD(cudago_graph_neighbors), METH_FASTCALL, NULL},

@@ -53,11 +53,13 @@ typedef struct {
     PyObject **v;
     /* Those of v whose memory may be given back before they go. Set changed whenever v changes. */
     int32_t changed;
+    size_t near; /* where one was taken out last */
     size_t n_stored;
     OperandObject **stored; /* borrowed */
     uint64_t resets; /* cudago_resets when all was there; 0: look again after any reset */
 } cudago_held;
 int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
+QUIET void cudago_held_hide(cudago_held *h, uintptr_t object); /* takes it out once */
 /* Is something gone that the executable uses: memory that PyTorch has given back, or what a reset has taken, perhaps of another
  * device? A launch asks: two loads, unless a storage of PyTorch's is held anywhere, or a device was reset. */
 QUIET int cudago_held_find_gone(cudago_held *h, uint64_t exec);
@@ -194,6 +196,7 @@ typedef struct {
     Py_ssize_t n;
     const char *name;
     Py_ssize_t name_len;
+    PyObject *note; /* the slots that it is to have: cudago_slots_note */
 } cudago_place;
 static inline void cudago_place_end(cudago_place *p) { free(p->many); }
 /* Declares one, which is freed where its scope ends. */
@@ -286,7 +289,7 @@ PyObject *cudago_graph_retain(PyObject *graph, PyObject *const *args, Py_ssize_t
 PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);
 
 /* edit.c: methods of Graph */
-PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_remove(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_take_back(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_neighbors(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -504,6 +507,10 @@ extern PyType_Spec cudago_exec_node_spec;
 
 PyObject *cudago_exec_bind(ExecObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names); /* bind.c */
 PyObject *cudago_slots_replace(PyObject **slots, PyObject *const *args, Py_ssize_t n);
+/* Notes which slots a node has from now on. It comes right behind the driver's call that adds or changes the node, and cannot fail:
+ * a signal is heard before both or after both. note: what `noted` in slot.py made, or NULL. */
+QUIET void cudago_slots_note(PyObject **slots, PyObject *note, uint64_t node);
+int cudago_read_note(PyObject *given, PyObject **note); /* given may be None; -1 with an exception */
 PyObject *cudago_exec_in_python(ExecObject *self, PyObject *more);
 PyObject *cudago_exec_change_all(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 
@@ -525,7 +532,7 @@ typedef void cudago_update_now(ExecObject *self, void *at, cudago_refusal *why);
 /* Does it inside the gate: after all arguments have been evaluated no call is in the driver with the executable, nothing of
  * it is being instantiated, and no launch begins before the end. -1 with an exception. */
 int cudago_update_gate(ExecObject *self, cudago_update_now *now, void *at);
-int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides); /* dst and src, of which either may be None */
+int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides, PyObject *note); /* dst and src, of which either may be None */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o);
 static inline QUIET OperandObject *cudago_operand_at(uintptr_t object) { return (OperandObject *)object; } /* for Go */
@@ -534,14 +541,17 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
-PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config, PyObject *kernel, PyObject *const *args, Py_ssize_t n);
+/* what: config, kernel. With the Operands of before where they will do. left: set if it has become Python's affair, and nothing is
+ * done; NULL: Python does it. */
+PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *const *what, PyObject *const *args, Py_ssize_t n, PyObject *note,
+                               int *left);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_event(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_child(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* event_node.c */
 QUIET int cudago_event_usable(int32_t device, const EventObject *e);
-PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);
+PyObject *cudago_update_graph(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_inside(ExecObject *self, PyObject *callable);
 uintptr_t cudago_nothing(void); /* a host function that does nothing */

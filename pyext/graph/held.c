@@ -16,6 +16,28 @@ QUIET int cudago_held_grow(cudago_held *h) {
     return 0;
 }
 
+enum { NEWEST = 64 };
+
+static QUIET int take_out(cudago_held *h, size_t i, uintptr_t object) {
+    if (i >= h->n || (uintptr_t)h->v[i] != object) return 0;
+    h->v[i] = h->v[--h->n];
+    return 1;
+}
+
+/* Most often it is one of the newest. Who updates all nodes, one after the other, finds each near the one before. */
+QUIET void cudago_held_hide(cudago_held *h, uintptr_t object) {
+    h->changed = 1;
+    size_t n = h->n, near = h->near < n ? h->near : n;
+    for (size_t i = n; i > 0 && i + NEWEST > n; i--)
+        if (take_out(h, i - 1, object)) return;
+    for (size_t away = 0; away <= n; away++) {
+        h->near = near + away;
+        if (take_out(h, h->near, object)) return;
+        h->near = away <= near ? near - away : n;
+        if (take_out(h, h->near, object)) return;
+    }
+}
+
 /* If memory runs out, nothing is found until the list changes again. */
 static QUIET void find_stored(cudago_held *h) {
     h->changed = 0;

@@ -158,7 +158,7 @@ func (h *holder) hide(objects []C.uintptr_t) {
 	h.list.changed = 1
 	if len(objects) <= few {
 		for _, object := range objects {
-			h.hideOne(object)
+			C.cudago_held_hide(h.list, object)
 		}
 		return
 	}
@@ -176,17 +176,6 @@ func (h *holder) hide(objects []C.uintptr_t) {
 		kept++
 	}
 	h.list.n = C.size_t(kept)
-}
-
-func (h *holder) hideOne(object C.uintptr_t) {
-	list := h.shown()
-	for i := h.list.n; i > 0; i-- {
-		if list[i-1] == object {
-			h.list.n--
-			list[i-1] = list[h.list.n]
-			return
-		}
-	}
 }
 
 // released is graph's OnReleased: the launches that used these objects of an

@@ -62,6 +62,7 @@ static QUIET uint64_t memcpy_now(GraphObject *self, cudago_place *p, OperandObje
     if (apart && cudago_can_add(self, p, refs, 2, NULL)) return cudago_add_memcpy(self, p, dst, src, refs);
     uint64_t node = cudagoGraphMemcpy(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, src->address,
                                       dst->host, src->host, dst->nbytes, refs, &st);
+    if (!st.kind) cudago_slots_note(&self->slots, p->note, node);
     return st.kind ? (cudago_raise(&st), 0) : node;
 }
 
@@ -85,11 +86,11 @@ static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyO
     return node;
 }
 
-/* _add_memcpy(deps, dst, src, name) */
+/* _add_memcpy(deps, dst, src, name, note) */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     PLACE(p);
-    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p) || cudago_read_note(args[4], &p.note)) return NULL;
     uint64_t node = add_memcpy(self, &p, args[1], args[2], 0);
     return node ? PyLong_FromUnsignedLongLong(node) : NULL;
 }
@@ -154,15 +155,16 @@ static QUIET PyObject *memset_now(GraphObject *self, cudago_place *p, OperandObj
     cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMSET);
     uint64_t node = cudagoGraphMemset(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, value, width,
                                       dst->nbytes / width, &ref, &st);
+    if (!st.kind) cudago_slots_note(&self->slots, p->note, node);
     return cudago_node_added(node, &st);
 }
 
-/* _add_memset(deps, dst, value, name) */
+/* _add_memset(deps, dst, value, name, note) */
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     PLACE(p);
     uint32_t value, width;
-    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p) || cudago_read_note(args[4], &p.note)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     PyObject *r = NULL;
     if (dst && !cudago_node_reaches(self->device, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&

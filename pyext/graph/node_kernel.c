@@ -72,6 +72,7 @@ static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObjec
     cudago_ctx_leave(pushed);
     if (st.kind) return cudago_raise(&st), NULL;
     cudago_node_number(kp->node, number);
+    cudago_slots_note(&kp->graph->slots, kp->p->note, number);
     return NEW_REF(kp->node);
 }
 
@@ -88,11 +89,11 @@ static PyObject *add_kernel(GraphObject *graph, cudago_place *p, PyObject *const
     return r;
 }
 
-/* _add_kernel(deps, config, kernel, args, name) */
+/* _add_kernel(deps, config, kernel, args, name, note) */
 PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     PLACE(p);
-    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
+    if (n != 6 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_read_note(args[5], &p.note)) return NULL;
     kernel_place at = {self, &p, cudago_node_new(self)};
     if (!at.node) return NULL;
     PyObject *node = cudago_with_kernel_of(&add, &at, self->device, args + 1);

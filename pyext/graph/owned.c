@@ -31,15 +31,6 @@ QUIET cudago_owned *cudago_owned_of(cudago_exec *x, uint64_t node) {
     return w;
 }
 
-static QUIET void hide(cudago_held *h, uintptr_t object) {
-    h->changed = 1;
-    for (size_t i = h->n; i > 0; i--)
-        if ((uintptr_t)h->v[i - 1] == object) {
-            h->v[i - 1] = h->v[--h->n];
-            return;
-        }
-}
-
 void cudago_gone_drop(cudago_gone *gone) {
     cudago_refs_drop(gone->refs ? gone->refs : gone->few, gone->n);
     free(gone->refs);
@@ -65,7 +56,7 @@ static QUIET cudago_stream *only_stream(cudago_uses *u, uint64_t *position) {
  * what launches use, if there is only one; otherwise Go does. */
 static QUIET void let_go(ExecObject *self, cudago_gone *gone) {
     cudago_ref *refs = gone->refs ? gone->refs : gone->few;
-    for (int i = 0; i < gone->n; i++) hide(self->held, refs[i].object);
+    for (int i = 0; i < gone->n; i++) cudago_held_hide(self->held, refs[i].object);
     if (!gone->n || !cudago_uses_pending(&self->x->uses)) return;
     uint64_t position;
     cudago_stream *s = only_stream(&self->x->uses, &position);

@@ -16,22 +16,24 @@ static PyObject *done(int r, cudago_status *st) {
     Py_RETURN_NONE;
 }
 
-static QUIET int memcpy_now(GraphObject *self, uint64_t node, OperandObject *const *o, cudago_status *st) {
+static QUIET int memcpy_now(GraphObject *self, uint64_t node, OperandObject *const *o, PyObject *note, cudago_status *st) {
     if (cudago_graph_open(self)) return -1;
     for (int i = 0; i < 2; i++)
         if (o[i] && cudago_operand_now(o[i])) return -1;
     cudago_set_memcpy(self->id, node, o, st);
+    if (!st->kind) cudago_slots_note(&self->slots, note, node);
     return 0;
 }
 
-/* _update_memcpy(node, dst or None, src or None) */
+/* _update_memcpy(node, dst or None, src or None, note) */
 PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t node;
-    if (n != 3 || cudago_graph_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    PyObject *note;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_read_note(args[3], &note)) return NULL;
     OperandObject *o[2];
     cudago_status st = {0};
-    int r = cudago_read_sides(self->device, args + 1, o) || cudago_graph_ready(self) ? -1 : memcpy_now(self, node, o, &st);
+    int r = cudago_read_sides(self->device, args + 1, o) || cudago_graph_ready(self) ? -1 : memcpy_now(self, node, o, note, &st);
     Py_XDECREF(o[0]);
     Py_XDECREF(o[1]);
     return done(r, &st);
@@ -60,24 +62,31 @@ PyObject *cudago_graph_set_box(GraphObject *self, PyObject *const *args, Py_ssiz
     return done(r, &st);
 }
 
-static QUIET int memset_now(GraphObject *self, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
+typedef struct {
+    uint64_t node;
+    uint32_t value, width;
+    PyObject *note;
+} memset_given;
+static QUIET int memset_now(GraphObject *self, const memset_given *g, OperandObject *o, cudago_status *st) {
     if (cudago_graph_open(self) || cudago_operand_now(o)) return -1;
     cudago_ref ref;
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
-    cudagoUpdateMemset(self->id, node, o->address, value, width, o->nbytes / width, &ref, st);
+    cudagoUpdateMemset(self->id, g->node, o->address, g->value, g->width, o->nbytes / g->width, &ref, st);
+    if (!st->kind) cudago_slots_note(&self->slots, g->note, g->node);
     return 0;
 }
 
-/* _update_memset(node, dst, value) */
+/* _update_memset(node, dst, value, note) */
 PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    uint64_t node;
-    uint32_t value, width;
-    if (n != 3 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
+    memset_given g;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &g.node) || cudago_fill_value(args[2], &g.value, &g.width) ||
+        cudago_read_note(args[3], &g.note))
+        return NULL;
     OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     cudago_status st = {0};
-    int ok = o && !cudago_node_reaches(self->device, o, "dst") && !cudago_fills(o, width) && !cudago_graph_ready(self);
-    int r = ok ? memset_now(self, node, o, value, width, &st) : -1;
+    int ok = o && !cudago_node_reaches(self->device, o, "dst") && !cudago_fills(o, g.width) && !cudago_graph_ready(self);
+    int r = ok ? memset_now(self, &g, o, &st) : -1;
     PyObject *none = done(r, &st);
     if (ok && !none) cudago_fill_failed(cudago_may_be_lent(o->cell), o->address, "dst");
     Py_XDECREF(o);
@@ -118,6 +127,7 @@ PyObject *cudago_graph_set_memop(GraphObject *self, PyObject *const *args, Py_ss
 typedef struct {
     GraphObject *graph;
     uint64_t node;
+    PyObject *note;
 } graph_node;
 static int enter_graph(void *at, const cudago_packing *p) {
     GraphObject *graph = ((graph_node *)at)->graph;
@@ -131,15 +141,16 @@ static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObjec
     cudago_status st = {0};
     cudago_shape shape = cudago_shape_of(c);
     cudagoUpdateKernel(g->graph->id, g->node, p->k->id, &shape, (void **)p->params, refs, n, &st);
+    if (!st.kind) cudago_slots_note(&g->graph->slots, g->note, g->node);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 
-/* _update_kernel(node, config, kernel, args) */
+/* _update_kernel(node, config, kernel, args, note) */
 PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     static const cudago_kernel_use set = {enter_graph, kernel_now};
     graph_node at = {.graph = self};
-    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_node(args[0], &at.node) || cudago_read_note(args[4], &at.note)) return NULL;
     PyObject *r = cudago_with_kernel_of(&set, &at, self->device, args + 1);
     if (r) cudago_drain();
     if (r && CUDAGO_WATCH("added", "(OK)", self, at.node)) Py_CLEAR(r);

@@ -136,13 +136,14 @@ int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o) 
     return 0;
 }
 
-int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides) {
+int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides, PyObject *note) {
     if (cudago_exec_open(self)) return -1;
     memcpy_update u;
     u.node = node;
     u.gone.refs = NULL;
     u.gone.n = 0;
     int r = cudago_read_sides(self->device, sides, u.o) || cudago_update_gate(self, memcpy_now, &u) ? -1 : 0;
+    if (!r) cudago_slots_note(&self->slots, note, node);
     cudago_gone_drop(&u.gone);
     Py_XDECREF(u.o[0]);
     Py_XDECREF(u.o[1]);
@@ -150,11 +151,13 @@ int cudago_update_sides(ExecObject *self, uint64_t node, PyObject *const *sides)
     return r;
 }
 
-/* _update_memcpy(node, dst or None, src or None) */
+/* _update_memcpy(node, dst or None, src or None, note) */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t node;
-    if (n != 3 || cudago_read_node(args[0], &node) || cudago_update_sides(self, node, args + 1)) return NULL;
+    PyObject *note;
+    if (n != 4 || cudago_read_node(args[0], &node) || cudago_read_note(args[3], &note) || cudago_update_sides(self, node, args + 1, note))
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -174,14 +177,18 @@ static QUIET void memset_now(ExecObject *self, void *at, cudago_refusal *why) {
     cudagoUpdateMemset(self->x->id, u->node, u->o->address, u->value, u->width, u->o->nbytes / u->width, &ref, &why->st);
 }
 
-/* _update_memset(node, dst, value) */
+/* _update_memset(node, dst, value, note) */
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     memset_update u;
-    if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_fill_value(args[2], &u.value, &u.width)) return NULL;
+    PyObject *note;
+    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node) || cudago_fill_value(args[2], &u.value, &u.width) ||
+        cudago_read_note(args[3], &note))
+        return NULL;
     u.o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     int ok = u.o && !cudago_node_reaches(self->device, u.o, "dst") && !cudago_fills(u.o, u.width);
     int r = ok ? cudago_update_gate(self, memset_now, &u) : -1;
+    if (!r) cudago_slots_note(&self->slots, note, u.node);
     if (ok && r) cudago_fill_failed(cudago_may_be_lent(u.o->cell), u.o->address, "dst");
     Py_XDECREF(u.o);
     return done(r);
@@ -232,16 +239,23 @@ PyObject *cudago_update_semaphore(ExecObject *self, PyObject *const *args, Py_ss
 typedef struct {
     ExecObject *exec;
     uint64_t node;
+    PyObject *note;
     cudago_gone gone;
     const cudago_packing *p;
     ConfigObject *config;
     cudago_ref *refs; /* n of them are to be dropped */
     int n;
+    int *left; /* see cudago_update_launch */
 } kernel_update;
+/* While arguments were converted another thread may have begun an update that reads what the node does and writes it back, or
+ * have given the node another kernel, with slots. */
+static QUIET int is_left(ExecObject *self, const kernel_update *u) {
+    return u->left && (*u->left = self->in_python || (self->slots && !cudago_has_kernel(self, u->node, (const PyObject *)u->p->kernel)));
+}
 static QUIET void kernel_now(ExecObject *self, void *at, cudago_refusal *why) {
     kernel_update *u = at;
     const cudago_packing *p = u->p;
-    if ((why->lost = cudago_pack_lost(p))) return;
+    if (is_left(self, u) || (why->lost = cudago_pack_lost(p))) return;
     int n = cudago_refs_of(p, u->refs);
     cudago_owned *w = cudago_owned_of(self->x, u->node);
     if (!w || !cudago_owned_takes_kernel(w, u->refs, n, u->config)) {
@@ -270,6 +284,7 @@ static PyObject *update_kernel(void *at, const cudago_packing *p, ConfigObject *
     u->config = c;
     u->refs = refs;
     int r = cudago_update_gate(u->exec, kernel_now, u);
+    if (!r) cudago_slots_note(&u->exec->slots, u->note, u->node);
     cudago_refs_drop(refs, u->n);
     return r ? NULL : NEW_REF(Py_None);
 }
@@ -283,28 +298,30 @@ QUIET int cudago_has_kernel(ExecObject *self, uint64_t node, const PyObject *ker
     return w && w->k && PyTuple_GetItem((PyObject *)w->refs[w->n - 1].object, 0) == kernel;
 }
 
-/* With the Operands of before where they will do. */
-PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *config, PyObject *kernel, PyObject *const *args, Py_ssize_t n) {
+PyObject *cudago_update_launch(ExecObject *self, uint64_t node, PyObject *const *what, PyObject *const *args, Py_ssize_t n, PyObject *note,
+                               int *left) {
     static const cudago_kernel_use update = {enter_exec, update_kernel};
     if (cudago_exec_open(self)) return NULL;
-    kernel_update at = {.exec = self, .node = node};
+    kernel_update at = {.exec = self, .node = node, .note = note, .left = left};
     PyObject *like = record_now(self, node);
-    PyObject *r = cudago_with_kernel(&update, &at, self->device, config, kernel, args, n, like);
+    PyObject *r = cudago_with_kernel(&update, &at, self->device, what[0], what[1], args, n, like);
     Py_XDECREF(like);
     cudago_gone_drop(&at.gone);
-    if (r) cudago_drain_waiting();
-    if (r && CUDAGO_WATCH("updated_node", "(OK)", self, node)) Py_CLEAR(r);
+    if (!r || (left && *left)) return r;
+    cudago_drain_waiting();
+    if (CUDAGO_WATCH("updated_node", "(OK)", self, node)) Py_CLEAR(r);
     return r;
 }
 
-/* _update_kernel(node, config, kernel, args) */
+/* _update_kernel(node, config, kernel, args, note) */
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t node;
-    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    PyObject *note;
+    if (n != 5 || cudago_exec_open(self) || cudago_read_node(args[0], &node) || cudago_read_note(args[4], &note)) return NULL;
     PyObject *items[CUDAGO_MAX_PARAMS];
     Py_ssize_t count = cudago_read_arguments(args[3], items);
-    return count < 0 ? NULL : cudago_update_launch(self, node, args[1], args[2], items, count);
+    return count < 0 ? NULL : cudago_update_launch(self, node, args + 1, items, count, note, NULL);
 }
 
 typedef struct {
@@ -331,25 +348,39 @@ PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t
 
 typedef struct {
     GraphObject *graph;
-    int again;
+    PyObject *slots, *now; /* of the graph, if it is to have these; and of the executable from now on, then what it had */
+    int again, is_other;
 } graph_update;
 static QUIET void graph_now(ExecObject *self, void *at, cudago_refusal *why) {
     graph_update *u = at;
-    if ((u->again = cudago_graph_busy(u->graph))) return;
+    if ((u->again = cudago_graph_busy(u->graph)) || (u->is_other = u->graph->slots != u->slots)) return;
     self->held->resets = 0; /* there may be one while this waits */
     cudagoExecUpdate(self->x->id, u->graph->id, &why->st); /* Go finds out if the graph was closed during the wait */
+    if (why->st.kind) return;
+    PyObject *was = self->slots;
+    self->slots = u->now;
+    u->now = was;
 }
 
-/* _update(graph): the whole executable */
-PyObject *cudago_update_graph(ExecObject *self, PyObject *graph) {
-    CUDAGO_ENTER(NULL);
-    if (cudago_expect(graph, CLS_GRAPH, "graph")) return NULL;
-    graph_update u = {(GraphObject *)graph, 0};
+static PyObject *update_graph(ExecObject *self, graph_update *u) {
     do /* each may become busy during the wait for the other */
-        if (cudago_graph_ready(u.graph) || cudago_graph_whole(u.graph) || cudago_update_gate(self, graph_now, &u)) return NULL;
-    while (u.again);
-    PyObject *r = done(0);
-    if (r && CUDAGO_WATCH("updated", "(OO)", self, graph)) Py_CLEAR(r);
+        if (cudago_graph_ready(u->graph) || cudago_graph_whole(u->graph) || cudago_update_gate(self, graph_now, u)) return NULL;
+    while (u->again);
+    if (u->is_other) Py_RETURN_FALSE;
+    cudago_drain_waiting();
+    Py_RETURN_TRUE;
+}
+
+static PyObject *or_null(PyObject *given) { return given == Py_None ? NULL : NEW_REF(given); }
+
+/* _update(graph, uses, now): the whole executable, whose slots are then now; False if the graph has come to have others than uses */
+PyObject *cudago_update_graph(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 3 || cudago_expect(args[0], CLS_GRAPH, "graph")) return NULL;
+    graph_update u = {(GraphObject *)args[0], args[1] == Py_None ? NULL : args[1], or_null(args[2]), 0, 0};
+    PyObject *r = update_graph(self, &u);
+    Py_XDECREF(u.now);
+    if (r == Py_True && CUDAGO_WATCH("updated", "(OO)", self, u.graph)) Py_CLEAR(r);
     return r;
 }
 

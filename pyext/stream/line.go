@@ -188,14 +188,13 @@ func AfterAll(id uint64, then func()) bool {
 		return false
 	}
 	c := l.Stream().Context()
-	switch {
-	case l.Stream() == c.DefaultStream(cuda.PerThread):
+	if l.Stream() == c.DefaultStream(cuda.PerThread) {
 		graph.LineOf(c.DefaultStream(cuda.Legacy)).AfterAll(then)
 		return true
-	case !l.Stream().IsForeign() && !l.Stream().IsDefault():
-		provenTotal.Add(-1) // the line takes a position that C does not count
 	}
-	l.AfterAll(then)
+	if l.AfterAll(then) && !l.Stream().IsForeign() && !l.Stream().IsDefault() {
+		provenTotal.Add(-1) // that is of a position that C does not count
+	}
 	return true
 }
 

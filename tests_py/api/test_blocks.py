@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 import cudago as cu
@@ -92,3 +94,49 @@ def test_a_block_that_is_dropped_while_it_is_compared():
     blocks[0].__exit__(None, None, None)
     assert now[:3] == [0, 1, 2]
     assert now[-1] is None  # as before the first
+
+
+class Act:
+    """Calls a function when it is asked for its truth."""
+
+    def __init__(self, function) -> None:
+        self.function = function
+
+    def __bool__(self) -> bool:
+        self.function()
+        return True
+
+
+def test_a_switch_is_switched_once_by_what_its_arguments_run(driver):
+    was = cu._core._record_sites(None)
+    switch = cu.debug.record_origins.__new__(cu.debug.record_origins)
+    refused = []
+
+    def again() -> None:
+        with pytest.raises(RuntimeError, match="make another one") as caught:
+            switch.__init__(True)
+        refused.append(caught)
+
+    switch.__init__(Act(again))
+    assert refused
+    with switch:
+        assert cu._core._record_sites(None)
+    assert cu._core._record_sites(None) == was
+
+
+def test_a_block_ends_while_another_that_changed_the_same_goes(driver):
+    """Who is told that a block is gone got it back, without references."""
+    values = ["first"]
+
+    def change(value: str) -> str:
+        values.append(value)
+        return values[-2]
+
+    earlier, later = cu._core.Block(), cu._core.Block()
+    for block, value in ((earlier, "earlier"), (later, "later")):
+        block._plan((change, value), None)
+        block.__enter__()
+    told = weakref.ref(later, lambda _: earlier.__exit__(None, None, None))
+    del block, later
+    assert told() is None
+    assert values[-1] == "first"

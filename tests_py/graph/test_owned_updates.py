@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import sys
 import weakref
 
@@ -353,3 +354,32 @@ def test_an_argument_that_closes_the_executable(graph, x, kernels):
         node.update(CONFIG, kernels["add"], x, Closes(), N)
     with pytest.raises(cu.ClosedError):
         node.update(CONFIG, kernels["add"], x, 2, N)
+
+
+@pytest.mark.parametrize("order", ["forward", "backward", "random", "one", "all"])
+def test_the_collector_sees_what_many_updates_leave(graph, device, stream, order):
+    """What an update replaces is looked for near what the one before has replaced."""
+    x, y = (device.allocate(4, stream=stream) for _ in range(2))
+    count = 300
+    for _ in range(count):
+        graph.memcpy(x, cu.slot("src", bytes(4)))
+    step = graph.instantiate()
+    nodes = {
+        "forward": step.nodes,
+        "backward": step.nodes[::-1],
+        "random": random.Random(1).sample(step.nodes, count),
+        "one": step.nodes[:1] * count,
+        "all": step.nodes,
+    }[order]
+    for _ in range(2):
+        for node in nodes:
+            node.update(dst=y)
+        if order == "all":
+            step.bind(src=b"abcd")
+        held = [o for o in gc.get_referents(step) if isinstance(o, cu._core.Operand)]
+        updated = 1 if order == "one" else count
+        assert [sum(o.object is b for o in held) for b in (x, y)] == [count - updated, updated]
+        assert len(held) == 2 * count
+    step.close()
+    for buffer in (x, y):
+        buffer.close()

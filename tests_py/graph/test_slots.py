@@ -388,7 +388,7 @@ def test_an_update_of_a_kernel_goes_through_no_slots(graph, rooms, kernels):
     graph.memcpy(y, cu.slot("src", x))
     node = graph.launch(CONFIG, kernels["add"], y, 1, N)
     noted = graph._uses
-    assert isinstance(noted, tuple)
+    assert isinstance(noted, list)
     node.update(CONFIG, kernels["add"], y, 2, N)
     assert graph._uses is noted
 

@@ -78,6 +78,78 @@ def test_neither_undoes_the_other(graph, device, stream, where, how, asked):
         buffer.close()
 
 
+class Late:
+    """A number that is told once another thread has gone on."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def __index__(self) -> int:
+        self.asked.set()
+        self.go_on.wait(10)
+        return N
+
+
+@pytest.fixture
+def known(graph, device, stream):
+    """An executable with a slot, and its memory."""
+    kernel = cu.Program(SOURCE).compile()["take"]
+    buffers = [device.allocate(4 * N, stream=stream) for _ in range(3)]
+    graph.launch(CONFIG, kernel, cu.slot("x", buffers[0]), buffers[0], 1, name="k")
+    step = graph.instantiate()
+    yield step, buffers
+    step.close()
+    for buffer in buffers:
+        buffer.close()
+
+
+def kernel_of(step, x):
+    """Return the kernel of the node, which native code then knows."""
+    kernel = step["k"].params.kernel
+    for n in range(2):
+        step["k"].update(CONFIG, kernel, x, x, n)
+    return kernel
+
+
+def test_a_launch_that_ends_amid_an_update_is_not_undone(known):
+    step, (x, y, z) = known
+    kernel = kernel_of(step, x)
+    late, whole = Late(), threading.Event()
+
+    def launch() -> None:
+        step["k"].update(CONFIG, kernel, x, y, late)
+        whole.set()
+
+    def heard() -> None:
+        late.go_on.set()
+        whole.wait(0.05)  # it may wait for this update to end
+
+    thread = threading.Thread(target=launch)
+    thread.start()
+    late.asked.wait(10)
+    slow = Slow(z, heard)
+    step["k"].update({0: cu.slot("x", slow)})
+    thread.join()
+    assert step["k"].params.args[1:] == (y, N)
+
+
+def test_another_kernel_that_comes_amid_an_update(known):
+    """The slots are those of the update that comes last."""
+    step, (x, y, _) = known
+    kernel = kernel_of(step, x)
+    other = cu.Program('extern "C" __global__ void other(int n, int* x, int* y) {}').compile()
+    late = Late()
+    thread = threading.Thread(target=lambda: step["k"].update(CONFIG, kernel, x, y, late))
+    thread.start()
+    late.asked.wait(10)
+    step["k"].update(CONFIG, other["other"], 1, cu.slot("first", x), cu.slot("last", y))
+    assert step.slots == ("first", "last")
+    late.go_on.set()
+    thread.join()
+    assert step["k"].params.kernel == kernel
+    assert step.slots == ()
+
+
 def test_edges_that_another_thread_changes_meanwhile(graph):
     """What it has done need not be done, and is no error."""
     first, second, last = (graph.join() for _ in range(3))
@@ -161,3 +233,36 @@ def test_a_graph_that_another_thread_changes_meanwhile(graph, device, stream, mo
         assert step["n2"].params.dst is y
     for buffer in (x, y):
         buffer.close()
+
+
+def test_a_slot_that_another_thread_adds_before_a_clone(graph, device, stream, monkeypatch):
+    x, y = (device.allocate(4, stream=stream) for _ in range(2))
+    of = cu.Graph._clone
+
+    def answer(graph):
+        monkeypatch.undo()
+        graph.memset(cu.slot("to", x), 1, name="fill")
+        return of(graph)
+
+    monkeypatch.setattr(cu.Graph, "_clone", answer)
+    with graph.clone() as clone, clone.instantiate() as step:
+        step.bind(to=y)
+        assert step["fill"].params.dst is y
+    for buffer in (x, y):
+        buffer.close()
+
+
+def test_slots_that_another_thread_changes_during_a_save(
+    graph, device, stream, kernels, monkeypatch, tmp_path
+):
+    """The file had a slot in the place of another kernel's argument."""
+    x = device.allocate(4 * N, stream=stream)
+    node = graph.launch(CONFIG, kernels["add"], cu.slot("to", x), 1, N)
+    Meanwhile(
+        monkeypatch, "_edges", lambda: node.update(CONFIG, kernels["times"], x, cu.slot("n", 2), N)
+    )
+    with pytest.raises(ValueError, match="changed while it was being saved"):
+        graph.save(tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+    graph.save(tmp_path / "graph")
+    x.close()

@@ -141,6 +141,9 @@ QUIET_CALLS: dict[str, str] = {
     "cudago_pack_number:PyFloat_AsDouble": "of a float itself",
     "cudago_owned_number:PyTuple_SetItem": "what it replaces is an int or a float itself",
     "cudago_owned_change:PyTuple_SetItem": "what it replaces is counted, and so is dropped later",
+    "cudago_slots_note:PyDict_Size": "of a dict itself",
+    "cudago_slots_note:PyByteArray_AsString": "of a bytearray itself",
+    "cudago_slots_note:PyList_SetItem": "what it replaces is None",
 }
 
 # They answer with what the caller does not hold, and what then does.

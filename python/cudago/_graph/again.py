@@ -83,14 +83,14 @@ def add_again(
         size, rows, slices, *pitches = row[:7]
         ends = held["dst"], held["src"]
         if not rows:
-            note_added(made, graph._add_memcpy, deps, *ends, name)
+            note_added(made, graph._add_memcpy, deps, *ends, name, None)
         else:
             box = (size // (rows * slices), rows, slices, *pitches)
             note_added(made, graph._add_box, deps, *ends, box, name)
     elif kind == "memset":
         value, width = row[:2]
         data = value.to_bytes(width, "little")
-        note_added(made, graph._add_memset, deps, held["dst"], data, name)
+        note_added(made, graph._add_memset, deps, held["dst"], data, name, None)
     elif kind == "batch mem op":
         value, _, waits, code = row[:4]
         memory = held["src" if waits else "dst"]
@@ -122,9 +122,9 @@ def _add_kernel(
     assert record is not None
     kernel, config, *args = record
     if not ports and not config.programmatic:
-        note_added(made, graph._add_kernel, deps, config, kernel, tuple(args), name)
+        note_added(made, graph._add_kernel, deps, config, kernel, tuple(args), name, None)
         return
-    note_added(made, graph._add_kernel, (), config, kernel, tuple(args), name)
+    note_added(made, graph._add_kernel, (), config, kernel, tuple(args), name, None)
     add_edges(graph, deps, made[-1], ports or {})
 
 

@@ -238,4 +238,4 @@ class Branching(Place):
         ['kernel', 'conditional']
         """
         config, kernel, args = setter(expect_condition(condition), value)
-        return self._new(_core.Graph._add_kernel, config, kernel, args, name)
+        return self._new(_core.Graph._add_kernel, config, kernel, args, name, None)

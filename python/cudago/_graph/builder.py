@@ -122,8 +122,8 @@ class Builder(SignalNodes, Branching):
         graph, deps = self._at()
         if type(dst) is Slot or type(src) is Slot:
             slot.check(graph)
-            number = graph._add_memcpy(deps, slot.plain(dst), slot.plain(src), name)
-            slot.note(graph, number, "memcpy", (("dst", dst), ("src", src)))
+            note = slot.noted(graph, "memcpy", (("dst", dst), ("src", src)))
+            number = graph._add_memcpy(deps, slot.plain(dst), slot.plain(src), name, note)
             return graph._node(number)
         if isinstance(dst, _core.OpaqueArray) or isinstance(src, _core.OpaqueArray):
             with late:
@@ -194,13 +194,12 @@ class Builder(SignalNodes, Branching):
             return self._new(_core.Graph._add_empty, name)
         tensor = _walked(memory, pattern)
         if tensor is None:
-            number = graph._add_memset(deps, memory, pattern, name)
+            note = slot.noted(graph, "memset", (("dst", dst),))
+            number = graph._add_memset(deps, memory, pattern, name, note)
         else:
-            launched = strided.one_fill(tensor, pattern, memory, graph.device)
-            number = _launch(self, launched, name)._id
-        if type(dst) is Slot:
-            uses = ("memset", "dst") if tensor is None else ("kernel", 0)
-            slot.note(graph, number, uses[0], ((uses[1], dst),))
+            config, kernel, *args = strided.one_fill(tensor, pattern, memory, graph.device)
+            note = slot.noted(graph, "kernel", ((0, dst),))
+            number = graph._add_kernel(deps, config, kernel, tuple(args), name, note)
         return graph._node(number)
 
     def _launch_slots(
@@ -210,9 +209,8 @@ class Builder(SignalNodes, Branching):
         graph, deps = self._at()
         slot.check(graph)
         plain = tuple(map(slot.plain, args))
-        node = graph._add_kernel(deps, config, kernel, plain, name)
-        slot.note(graph, node, "kernel", enumerate(args))
-        return graph._node(node)
+        note = slot.noted(graph, "kernel", enumerate(args))
+        return graph._node(graph._add_kernel(deps, config, kernel, plain, name, note))
 
     def callback(self, func: Callable[[], Any], *, name: str | None = None) -> Node:
         """Add a call of a Python function.

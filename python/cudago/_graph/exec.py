@@ -19,7 +19,7 @@ from .in_turn import in_turn
 from .iteration import not_found
 from .profile import GraphProfile, profile_of
 from .retained import Retained, retained_of
-from .slot import bind, moved, numbers, set_uses, take_uses, unchanged, uses_of
+from .slot import bind, moved, numbers, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -167,8 +167,8 @@ class GraphExec(_core.GraphExec):
         try:
             _update(self, graph)
         except GraphUpdateError:
+            uses_of(graph)
             made: GraphExec = graph._instantiate(self._flags)
-            take_uses(made, graph)
             return made
         return self
 
@@ -286,12 +286,16 @@ def _note_origin(error: GraphUpdateError, graph: Graph) -> None:
 
 def _update(step: GraphExec, graph: Graph) -> None:
     """Update as a whole. Nodes are paired in order, bodies' come after all others."""
-    if not isinstance(graph, _core.Graph) or not (uses_of(step) or uses_of(graph)):
-        step._update(graph)
-        return
-    _, theirs, uses = unchanged(graph, lambda: step._update(graph))
-    pairs = zip(theirs, numbers(step), strict=False)
-    set_uses(step, moved(uses, {row[0]: number for row, number in pairs}))
+    while True:
+        uses = uses_of(graph) if isinstance(graph, _core.Graph) else {}
+        theirs = graph._nodes() if uses else ()
+        pairs = zip(theirs, numbers(step) if uses else (), strict=False)
+        now = moved(uses, {row[0]: number for row, number in pairs})
+        # Another thread may change the graph meanwhile: then it is done again.
+        if step._update(graph, uses or None, now or None) and not (
+            uses and graph._nodes() != theirs
+        ):
+            break
 
 
 _core._set_class("GraphExec", GraphExec)

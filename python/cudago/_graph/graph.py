@@ -24,7 +24,7 @@ from .iteration import Iteration, not_found
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
-from .slot import forget, moved, set_uses, take_uses, unchanged, uses_of
+from .slot import moved, noted, set_uses, unchanged, uses_of
 from .stored import Stored
 
 if TYPE_CHECKING:
@@ -198,12 +198,11 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         if node.graph is self and node.is_removed and not self.is_closed:
             return
         try:
-            self._remove(number)
+            self._remove(number, noted(self, "", (), is_new=True))
         except ClosedError:
             if self.is_closed or node.graph is not self:
                 raise
-            return  # another thread has removed it
-        forget(self, number)
+            # Otherwise another thread has removed it.
 
     def add_edge(
         self,
@@ -344,18 +343,19 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         >>> graph.clone()["hook"] == node
         False
         """
-        if not uses_of(self):
-            made: Graph = self._clone()
-            return made
         while True:
+            if not uses_of(self):
+                made: Graph = self._clone()
+                if self._uses is None:
+                    return made
+                continue  # another thread has added a slot
             made, ours, uses = unchanged(self, lambda: self._clone())
             theirs = made._nodes()
             # Another thread may have added and removed a node, in between and without a trace.
             if [row[2] for row in ours] == [row[2] for row in theirs]:
-                break
-        pairs = zip(ours, theirs, strict=True)
-        set_uses(made, moved(uses, {of[0]: to[0] for of, to in pairs}))
-        return made
+                pairs = zip(ours, theirs, strict=True)
+                set_uses(made, moved(uses, {of[0]: to[0] for of, to in pairs}))
+                return made
 
     def instantiate(
         self, *, auto_free: bool = False, upload: StreamLike | None = None, priorities: bool = False
@@ -401,8 +401,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         watch_collections()
         flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
         flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
+        uses_of(self)  # the executable gets what there is: put together only once
         made: GraphExec = self._instantiate(flags)
-        take_uses(made, self)
         if upload is not None:
             made.upload(upload)
         return made

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from .. import _core
@@ -99,48 +100,38 @@ class Use(NamedTuple):
 Uses: TypeAlias = dict[str, tuple[Use, ...]]
 
 
-class _Change(NamedTuple):
-    """Slots that a node has from now on, by place; `is_new` if it keeps none of before."""
-
-    node: int
-    kind: str
-    slots: dict[str | int, str]
-    is_new: bool
-
-
-class Pending(NamedTuple):
+class Pending(list[Any]):
     """Uses, and a change to them, which nobody has asked about yet. Never changed, but replaced.
 
     A graph of a hundred thousand nodes has as many changes: to make new uses for each would cost
-    the square of that.
+    the square of that. The items are the uses before the change, and the number of the node, which
+    the native call that makes the change to the node puts in; the kind of the node; slots that it
+    has from now on, by place; whether it keeps none of before; the number of changes, and that of
+    which there are to be at most, so that they cannot grow for ever.
     """
 
-    before: Uses | Pending | None
-    change: _Change
-    depth: int  # of changes
-    most: int  # of which there are to be, so that they cannot grow for ever
+    __slots__ = ()
 
-    @classmethod
-    def of(cls, before: Uses | Pending | None, change: _Change) -> Pending:
-        """Return uses with one change more."""
-        if isinstance(before, Pending):
-            return cls(before, change, before.depth + 1, before.most)
-        return cls(before, change, 1, 64 + 2 * sum(map(len, (before or {}).values())))
+    @property
+    def depth(self) -> tuple[int, int]:
+        """The number of changes, and how many there are to be at most."""
+        return self[5], self[6]
 
     def made(self) -> Uses:
         """Return the uses after the changes."""
-        changes: list[_Change] = []
+        changes: list[Pending] = []
         uses: Uses | Pending | None = self
         while isinstance(uses, Pending):
-            changes.append(uses.change)
-            uses = uses.before
+            changes.append(uses)
+            uses = uses[0]
         names: dict[str, dict[tuple[int, str | int], Use]] = {}
         nodes: dict[int, dict[str | int, str]] = {}
         for name, them in (uses or {}).items():
             names[name] = {(use.node, use.place): use for use in them}
             for use in them:
                 nodes.setdefault(use.node, {})[use.place] = name
-        for node, kind, slots, is_new in reversed(changes):
+        for _, number, kind, slots, is_new, *_ in reversed(changes):
+            node = int.from_bytes(number, sys.byteorder)
             before = nodes.setdefault(node, {})
             for place in [place for place in before if is_new or place in slots]:
                 name = before.pop(place)
@@ -166,44 +157,34 @@ def set_uses(holder: Graph | GraphExec, uses: Uses) -> None:
         pass
 
 
-def _change(holder: Graph | GraphExec, change: _Change) -> None:
-    """Change where slots are used: nothing is lost of what another thread does meanwhile."""
-    while True:
-        before = holder._uses
-        now = Pending.of(before, change)
-        if holder._replace_uses(before, now):
-            break
-    if now.depth > now.most:
-        uses_of(holder)
-
-
 def check(graph: Graph) -> None:
     """Raise an error if nodes of a graph cannot use slots."""
     if graph._body_id:
         raise ValueError("a graph inside another cannot use slots: use them in the outermost graph")
 
 
-def note(graph: Graph, node: int, kind: str, given: Iterable[tuple[str | int, Any]]) -> None:
-    """Note the slots among the operands of a new node."""
-    note_update(graph, node, kind, given)
-
-
-def note_update(
+def noted(
     holder: Graph | GraphExec,
-    node: int,
     kind: str,
     given: Iterable[tuple[str | int, Any]],
     is_new: bool = False,
-) -> None:
-    """Note the slots among what an update gave a node; `is_new` if nothing else of it remains."""
+) -> Pending | None:
+    """Return what notes the slots among the operands of a node; None if that changes nothing.
+
+    The native call that adds or changes the node takes it, so that no signal is heard in between.
+    `is_new` if nothing of what the node had remains.
+    """
     places = {place: operand.name for place, operand in given if type(operand) is Slot}
-    if places or (is_new and holder._uses):
-        _change(holder, _Change(node, kind, places, is_new))
-
-
-def forget(graph: Graph, node: int) -> None:
-    """Forget the slots of a node that was removed."""
-    note_update(graph, node, "", (), is_new=True)
+    if not places and not is_new:
+        return None
+    before = holder._uses
+    if isinstance(before, Pending):
+        depth, most = before.depth
+        if depth < most:
+            return Pending((None, bytearray(8), kind, places, is_new, depth + 1, most))
+        before = uses_of(holder)
+    most = 64 + 2 * sum(map(len, (before or {}).values()))
+    return Pending((None, bytearray(8), kind, places, is_new, 1, most))
 
 
 def check_update(holder: Graph | GraphExec, given: Iterable[Any]) -> None:
@@ -245,12 +226,6 @@ def unchanged(
             return made, before, uses
 
 
-def take_uses(step: GraphExec, graph: Graph) -> None:
-    """Give a new executable the slots of its nodes; the graph can have others by now."""
-    if uses := uses_of(graph):
-        set_uses(step, moved(uses, {number: number for number in numbers(step)}))
-
-
 def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:
     """Exchange what slots hold: in all nodes, or in none. The native `bind` does what is simple."""
     changes = _changes(step, objects)
@@ -285,11 +260,12 @@ def _changes(
 def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> tuple[Any, ...]:
     """Return the update of a node: the native method, and its arguments."""
     if kind == "memcpy":
-        return step._update_memcpy, node, new.get("dst"), new.get("src")
+        return step._update_memcpy, node, new.get("dst"), new.get("src"), None
     if kind == "memset":
         told, _ = step._params(node)
         assert told is not None
-        return step._update_memset, node, new["dst"], told[0].to_bytes(told[1], "little")
+        pattern = told[0].to_bytes(told[1], "little")
+        return step._update_memset, node, new["dst"], pattern, None
     record = step._record(node)
     assert record is not None
     kernel, config, *args = record
@@ -300,7 +276,7 @@ def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) ->
     else:
         for place, thing in new.items():
             args[int(place)] = thing
-    return step._update_kernel, node, config, kernel, tuple(args)
+    return step._update_kernel, node, config, kernel, tuple(args), None
 
 
 def _old(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> dict[str | int, Any]:

@@ -17,10 +17,10 @@ from .._tensor.operand import as_tensor, has_gaps
 from . import own_kernel
 from .params import changed, is_change
 from .retained import object_of
-from .slot import Slot, check_update, note_update, plain
+from .slot import Slot, check_update, noted, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from .._stream.event import Event
     from .exec import GraphExec
@@ -85,8 +85,8 @@ def _memcpy(
     if rows is not None:
         owner._update_box(node._id, *rows)  # type: ignore[union-attr]
     else:
-        owner._update_memcpy(node._id, plain(dst), plain(src))
-    note_update(owner, node._id, "memcpy", (("dst", dst), ("src", src)))
+        note = noted(owner, "memcpy", (("dst", dst), ("src", src)))
+        owner._update_memcpy(node._id, plain(dst), plain(src), note)
 
 
 def _rows(
@@ -155,8 +155,8 @@ def _memset(
             f"{node.name!r} is a memset node, which fills with 1, 2 or 4 bytes, and this "
             f"value of an element has {len(pattern)}: remove the node, and add another fill"
         )
-    owner._update_memset(node._id, memory, pattern)
-    note_update(owner, node._id, "memset", (("dst", dst),))
+    note = noted(owner, "memset", (("dst", dst),))
+    owner._update_memset(node._id, memory, pattern, note)
 
 
 def _other_half(
@@ -262,8 +262,8 @@ def _own(node: Node | ExecNode, owner: Graph | GraphExec, given: dict[str, Any])
     placed = {own: given[own] for own in work.places}
     check_update(owner, placed.values())
     plains = given | {own: plain(thing) for own, thing in placed.items()}
-    _renew(node, owner, own_kernel.named(record, node.name, owner.device, plains))
-    note_update(owner, node._id, "kernel", ((work.places[own], placed[own]) for own in placed))
+    slots = [(work.places[own], placed[own]) for own in placed]
+    _renew(node, owner, own_kernel.named(record, node.name, owner.device, plains), slots)
 
 
 def _fill(
@@ -296,8 +296,8 @@ def _counted(
             "other tensors and numbers, or as a whole with config, kernel and all arguments"
         )
     check_update(owner, launched)
-    _renew(node, owner, renewed.counted(record, node.name, tuple(map(plain, launched))))
-    note_update(owner, node._id, "kernel", enumerate(launched[2:]))
+    plains = tuple(map(plain, launched))
+    _renew(node, owner, renewed.counted(record, node.name, plains), enumerate(launched[2:]))
 
 
 def _walked(node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **named: Any) -> None:
@@ -306,12 +306,18 @@ def _walked(node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **
     launched = changed(record, change, named)
     if any(type(thing) is Slot for thing in launched):
         raise ValueError(f"{node.name!r} goes over strides, and cannot use slots")
-    _renew(node, owner, renewed.walked(record, node.name, launched))
+    _renew(node, owner, renewed.walked(record, node.name, launched), ())
 
 
-def _renew(node: Node | ExecNode, owner: Graph | GraphExec, launched: tuple[Any, ...]) -> None:
+def _renew(
+    node: Node | ExecNode,
+    owner: Graph | GraphExec,
+    launched: tuple[Any, ...],
+    given: Iterable[tuple[str | int, Any]],
+) -> None:
     config, kernel, *args = launched
-    owner._update_kernel(node._id, config, kernel, tuple(args))
+    note = noted(owner, "kernel", given)
+    owner._update_kernel(node._id, config, kernel, tuple(args), note)
 
 
 def _kernel(
@@ -336,8 +342,8 @@ def _set_kernel(
             f"arguments have them write: capture the {kernel._work} by itself"
         )
     check_update(owner, args)
-    owner._update_kernel(node._id, config, kernel, tuple(map(plain, args)))
-    note_update(owner, node._id, "kernel", enumerate(args), is_new)
+    note = noted(owner, "kernel", enumerate(args), is_new)
+    owner._update_kernel(node._id, config, kernel, tuple(map(plain, args)), note)
 
 
 def _change_kernel(

@@ -162,29 +162,20 @@ class _Loader:
             for place, value in node.values.items()
         }
         what = node.what
+        note = _noted(graph, node, given)
         if node.kind == "kernel":
             config, kernel, args = self._launch(node, given, bound)
-            id = graph._add_kernel(deps, config, kernel, args, node.name)
-        elif node.kind == "memset":
-            id = graph._add_memset(deps, given["dst"], node.what["pattern"], node.name)
-        elif node.kind == "batch mem op":
+            return graph._add_kernel(deps, config, kernel, args, node.name, note)
+        if node.kind == "memset":
+            return graph._add_memset(deps, given["dst"], what["pattern"], node.name, note)
+        if node.kind == "batch mem op":
             condition = what.get("condition")
             code = -1 if condition is None else CONDITIONS.index(condition)
             (memory,) = given.values()
-            id = graph._add_memop(deps, memory, what["value"], code, node.name)
-        elif "box" in node.what:
-            box = node.what["box"]
-            id = graph._add_box(deps, given["dst"], given["src"], box, node.name)
-        else:
-            id = graph._add_memcpy(deps, given["dst"], given["src"], node.name)
-        if slots := [
-            (place, slot.Slot(value.name, given[place]))
-            for place, value in node.values.items()
-            if isinstance(value, Slotted)
-        ]:
-            slot.check(graph)
-            slot.note(graph, id, node.kind, slots)
-        return id
+            return graph._add_memop(deps, memory, what["value"], code, node.name)
+        if "box" in what:
+            return graph._add_box(deps, given["dst"], given["src"], what["box"], node.name)
+        return graph._add_memcpy(deps, given["dst"], given["src"], node.name, note)
 
     def _launch(
         self, node: saved.Node, given: dict[str | int, Any], bound: dict[str | int, Any]
@@ -265,6 +256,17 @@ class _Loader:
 # How many parameters kernels of ours have, and how many of them come before the numbers. The value
 # of a fill may be an address.
 _FORMS = {"fill": (11, 3), "copy": (14, 2), "conversion": (14, 2), "condition": (2, 2)}
+
+
+def _noted(graph: Graph, node: saved.Node, given: Mapping[str | int, Any]) -> slot.Pending | None:
+    slots = [
+        (place, slot.Slot(value.name, given[place]))
+        for place, value in node.values.items()
+        if isinstance(value, Slotted)
+    ]
+    if slots:
+        slot.check(graph)
+    return slot.noted(graph, node.kind, slots)
 
 
 def _is_work(kernel: Kernel, node: saved.Node, args: list[Any]) -> bool:

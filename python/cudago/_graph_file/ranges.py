@@ -182,7 +182,7 @@ class Ranges:
                 device = source.device or device
                 memory = source.view("u1")  # a tensor knows whether it is pageable memory
             with type(self._graph)(device) as graph, device.create_stream() as stream:
-                graph._add_memcpy((), data[low - r.low : high - r.low], memory, None)
+                graph._add_memcpy((), data[low - r.low : high - r.low], memory, None, None)
                 with graph.instantiate() as step:
                     step.launch(stream)
                     stream.sync()

@@ -69,8 +69,9 @@ class _Maker:
         self._allocated: list[_Alloc] = []  # by address
         self._overlap = False  # whether some of them have the same address
         self._is_later = False  # whether version 1 has no fields for something
+        self._uses = uses_of(graph)
         self._slots: dict[tuple[int, str | int], str] = {
-            (use.node, use.place): name for name, uses in uses_of(graph).items() for use in uses
+            (use.node, use.place): name for name, uses in self._uses.items() for use in uses
         }
         self.variables = Variables(graph.device)
         self.ranges = Ranges(graph, self.variables, contents)
@@ -78,6 +79,8 @@ class _Maker:
     def made(self) -> dict[str, Any]:
         self._find_conditions(self.graph)
         nodes = self._nodes(self.graph, "", 0)
+        if (uses_of(self.graph) or None) is not (self._uses or None):
+            raise ValueError("the graph was changed while it was being saved")
         self.ranges.merge()
         return {
             "format": FORMAT,
