@@ -21,6 +21,7 @@ if getattr(pytest, "version_tuple", (0,)) >= (8,):
     from .hooks import pytest_load_initial_conftests as pytest_load_initial_conftests
     from .hooks import pytest_report_header as pytest_report_header
     from .hooks import pytest_runtest_call as pytest_runtest_call
+    from .hooks import pytest_runtest_makereport as pytest_runtest_makereport
     from .hooks import pytest_runtest_setup as pytest_runtest_setup
     from .hooks import pytest_runtest_teardown as pytest_runtest_teardown
     from .hooks import pytest_terminal_summary as pytest_terminal_summary

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import cudago
 
+_NEEDED = ("cudago._core", "cudago._ordinal", "cudago.errors")
 FIXTURES = frozenset({"cu_device", "cu_stream", "cu_no_leaks"})
 failed = pytest.StashKey[bool]()
 _streams = pytest.StashKey[list[str]]()  # of captures that were open after the test itself
@@ -25,9 +26,27 @@ _told = pytest.StashKey[bool]()  # its failure says that it left captures open
 
 def ours(item: pytest.Item) -> bool:
     """Whether a test is the plugin's business: its fixtures are used, or its options given."""
-    return settings.active(item.config) or not FIXTURES.isdisjoint(
-        getattr(item, "fixturenames", ())
-    )
+    if settings.active(item.config):
+        return True
+    # Those that a test declares, and with its request those that it got by their names.
+    asked = (item, getattr(item, "_request", None))
+    return any(not FIXTURES.isdisjoint(getattr(it, "fixturenames", ())) for it in asked)
+
+
+def begin(item: pytest.Item) -> None:
+    """Forget what an earlier run of the same test has left, as plugins that repeat tests do it."""
+    item.stash[failed] = item.stash[_told] = False
+    item.stash[_streams] = []
+
+
+def prepared(item: pytest.Item) -> Generator[None, object, object]:
+    """Run the fixtures of a test, and remember if one fails."""
+    __tracebackhide__ = True
+    try:
+        return (yield)
+    except BaseException as e:
+        item.stash[failed] = not isinstance(e, pytest.skip.Exception)
+        raise
 
 
 def mended(item: pytest.Item) -> Generator[None, object, object]:
@@ -105,19 +124,19 @@ def _end_captures(item: pytest.Item) -> str:
 
 def _wait(item: pytest.Item) -> cudago.CUDAError | ValueError | None:
     """Wait for all devices in use, reset those that are broken, and return what went wrong."""
-    cu = sys.modules.get("cudago")
-    if cu is None or not hasattr(cu, "CUDAError") or not cu._core._is_open() or not ours(item):
+    core, ordinal, errors = map(sys.modules.get, _NEEDED)  # a test may have put others there
+    if not (core and ordinal and errors and core._is_open() and ours(item)):
         return None
     if captures.are_open():
         return None  # of a fixture, mostly: the wait after the teardown finds the same
     first: cudago.CUDAError | ValueError | None = None
-    for device in sys.modules["cudago._ordinal"].devices_in_use():
+    for device in ordinal.devices_in_use():
         try:
             device.sync()
-        except cu.DeviceFaultError as e:
+        except errors.DeviceFaultError as e:
             first = first or e.with_traceback(None)
             first.add_note(_reset(device))
-        except (cu.CUDAError, ValueError) as e:  # ValueError: another library's capture is open
+        except (errors.CUDAError, ValueError) as e:  # ValueError: another library's capture is open
             first = first or e.with_traceback(None)
     return first
 

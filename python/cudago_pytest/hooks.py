@@ -72,12 +72,15 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return settings.header(config)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Skip what needs a GPU where there is none, and leave to others what is open before."""
+    __tracebackhide__ = True
+    after.begin(item)
     captures.keep(item.session, captures.left(item.session))
     if item.get_closest_marker("gpu") and after.ours(item):
         settings.need_gpu(item.config)
+    return (yield from after.prepared(item))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -105,6 +108,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     """Do the same for its fixtures."""
     __tracebackhide__ = True
     return (yield from after.ended(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell the process that counts whether a test has the marker."""
+    report = yield
+    settings.mark_report(report, item)
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

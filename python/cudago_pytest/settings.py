@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _DRIVER, _SIM = "CUDAGO_DRIVER", "CUDAGO_SIM"
 _SEEDS = 1 << 64
+_RAN = ("passed", "failed", "xfailed", "xpassed")
 _before = pytest.StashKey[dict[str, str | None]]()
 
 
@@ -129,14 +130,20 @@ def need_gpu(config: pytest.Config) -> None:
     pytest.skip(reason)
 
 
+def mark_report(report: pytest.TestReport, item: pytest.Item) -> None:
+    """Note in a report that its test has the marker; its keywords have names of folders too."""
+    if item.get_closest_marker("gpu"):
+        report.__dict__["cudago_gpu"] = True
+
+
 def count_gpu_tests(reporter: pytest.TerminalReporter) -> None:
     """Write how many of the tests that need a GPU have run."""
     if not active(reporter.config):
         return
     counts = {
-        outcome: sum("gpu" in getattr(r, "keywords", ()) for r in reporter.stats.get(outcome, ()))
-        for outcome in ("passed", "failed", "error", "skipped")
+        outcome: sum(hasattr(r, "cudago_gpu") for r in reporter.stats.get(outcome, ()))
+        for outcome in (*_RAN, "error", "skipped")
     }
     if any(counts.values()):
-        ran = counts["passed"] + counts["failed"]
+        ran = sum(counts[outcome] for outcome in _RAN)
         reporter.write_line(f"gpu tests: {ran} ran, {counts['skipped']} skipped")

@@ -148,6 +148,30 @@ def test_a_fault_fails_its_test_and_no_other(pytester, project):
     )
 
 
+@pytest.mark.parametrize("name", ["cu_stream", "cu_device"])
+def test_a_fault_fails_a_test_that_asks_for_a_fixture_by_name(pytester, project, name):
+    asking = f"""
+def test_breaks(request, code):
+    found = request.getfixturevalue({name!r})
+    cu.launch(getattr(found, "default_stream", found), ONE, code["store"], None)
+"""
+    pytester.makepyfile(KERNELS + asking + WORKING)
+    project().assert_outcomes(passed=1, failed=1)
+
+
+def test_what_a_test_puts_in_the_place_of_cudago_is_not_asked(pytester, project):
+    replacing = """
+def test_replaces(cu_stream, code, monkeypatch):
+    import sys, types
+    stub = types.ModuleType("cudago")
+    stub.CUDAError = ValueError
+    monkeypatch.setitem(sys.modules, "cudago", stub)
+    monkeypatch.delitem(sys.modules, "cudago._ordinal")
+"""
+    pytester.makepyfile(KERNELS + replacing + WORKING)
+    project().assert_outcomes(passed=2)
+
+
 def test_a_fault_that_its_test_saw_is_mended_too(pytester, project):
     pytester.makepyfile(KERNELS + BREAKING + "    cu_stream.sync()\n" + WORKING)
     result = project()
@@ -278,12 +302,49 @@ def test_what_takes_the_place_of_another_is_a_leak(pytester, project, made, kind
 def test_what_a_failed_test_keeps_is_no_leak(pytester, project):
     pytester.makepyfile(
         """
+        import pytest
         def test_fails(cu_device, cu_stream, cu_no_leaks):
             kept = cu_device.allocate(64, stream=cu_stream)
             assert kept.size == 0
+
+        @pytest.fixture
+        def failing(cu_device, cu_stream):
+            kept = cu_device.allocate(64, stream=cu_stream)
+            assert kept.size == 0
+        def test_is_not_reached(cu_no_leaks, failing):
+            pass
         """
     )
-    project().assert_outcomes(failed=1)
+    project().assert_outcomes(failed=1, errors=1)
+
+
+TWICE = """
+from _pytest.runner import runtestprotocol
+def pytest_runtest_protocol(item, nextitem):
+    runtestprotocol(item, log=False, nextitem=nextitem)  # as plugins that run failed tests again
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+
+
+def test_a_test_that_runs_again_is_looked_at_again(pytester, project):
+    pytester.makeconftest(TWICE)
+    pytester.makepyfile(
+        """
+        KEPT = []
+        def test_leaks(cu_device, cu_stream, cu_no_leaks):
+            KEPT.append(cu_device.allocate(64, stream=cu_stream))
+            assert len(KEPT) == 2, "the first time"
+        def test_captures(cu_device):
+            KEPT.append(cu_device.create_stream().capture())
+            KEPT[-1].__enter__()
+            assert len(KEPT) == 4, "the first time"
+        """
+    )
+    result = project()
+    result.assert_outcomes(passed=2, errors=2)
+    result.stdout.fnmatch_lines(["*leaves objects open: *", "*leaves a capture open*"])
 
 
 GPU = """
@@ -321,6 +382,14 @@ def test_tests_that_need_a_gpu_are_skipped_and_counted(pytester, project):
     result.stdout.fnmatch_lines(
         ["gpu tests: 0 ran, 2 skipped", "SKIPPED*needs NVIDIA's driver; this run is on the sim*"]
     )
+
+
+def test_only_tests_with_the_marker_are_counted(pytester, project):
+    folder = pytester.mkpydir("gpu")
+    (folder / "test_gpu.py").write_text("def test_any(cu_stream): pass")
+    result = project("--cudago-driver=sim")
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("gpu tests:*")
 
 
 def test_without_a_driver_its_tests_are_skipped_or_fail(pytester, project, monkeypatch):
