@@ -159,6 +159,9 @@ def _options() -> str:
         raise ValueError(
             f"CUDAGO_DRIVER must be one of {', '.join(map(repr, _CHOICES))}, got {driver!r}"
         )
+    last = os.environ.get("CUDAGO_LAST_CALLS", "")
+    if any("\ud800" <= c <= "\udfff" for c in last):
+        raise ValueError(f"CUDAGO_LAST_CALLS must be a name in UTF-8, got {last!r}")
     folders = _wheel_folders()
     return json.dumps(
         {
@@ -168,7 +171,7 @@ def _options() -> str:
             "nvjitlink": _folders_of("libnvJitLink", folders),
             "nvvm": _folders_of("libnvvm", folders),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
-            "last": os.environ.get("CUDAGO_LAST_CALLS", ""),
+            "last": last,
         }
     )
 

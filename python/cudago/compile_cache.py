@@ -119,7 +119,7 @@ def _apply(
         raise TypeError(f"directory must be a str or a path, not {type(directory).__name__}")
     if "\0" in chosen or (directory is not None and not chosen):
         raise ValueError(f"directory must be the name of a folder, got {chosen!r}")
-    if any("\ud800" <= c <= "\udfff" for c in chosen):
+    if not _is_utf8(chosen):
         raise ValueError(f"directory must be a name in UTF-8, got {chosen!r}")
     _set(kind, str(Path(chosen).absolute()) if chosen else "", most, is_first)
 
@@ -144,6 +144,8 @@ def _set(kind: str, chosen: str, most: int, is_first: bool) -> None:
 def _default_directory() -> str:
     """Return the folder that the environment names; empty if there is none, as without a home."""
     if chosen := os.environ.get("CUDAGO_CACHE_DIR", ""):
+        if not _is_utf8(chosen):
+            raise ValueError(f"CUDAGO_CACHE_DIR must be a name in UTF-8, got {chosen!r}")
         return chosen
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not base.startswith("/"):  # others are to be ignored, says its specification
@@ -151,7 +153,11 @@ def _default_directory() -> str:
             base = str(Path.home() / ".cache")
         except RuntimeError:
             return ""
-    return f"{base}/cudago"
+    return f"{base}/cudago" if _is_utf8(base) else ""  # a home has the name that it has
+
+
+def _is_utf8(name: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in name)
 
 
 def _disk_bytes() -> int:

@@ -259,12 +259,12 @@ def test_a_script_that_does_not_crash_says_nothing_of_calls(script):
     assert (run.returncode, run.stdout, run.stderr) == (3, "", "")
 
 
-def test_a_file_of_last_calls_that_cannot_be_written(script):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("no/such/file", "a file that can be written: "), ("\udcff", "a name in UTF-8")],
+)
+def test_a_file_of_last_calls_that_cannot_be_written(script, name, why):
     text = "import cudago as cu\ntry: cu.Device()\nexcept ValueError as e: print(e)"
     (script.directory / "main.py").write_text(text)
-    run = script.run(
-        [sys.executable, "main.py"], CUDAGO_DRIVER="sim", CUDAGO_LAST_CALLS="no/such/file"
-    )
-    assert run.stdout.startswith("CUDAGO_LAST_CALLS must be a file that can be written: "), (
-        run.stderr
-    )
+    run = script.run([sys.executable, "main.py"], CUDAGO_DRIVER="sim", CUDAGO_LAST_CALLS=name)
+    assert run.stdout.startswith(f"CUDAGO_LAST_CALLS must be {why}"), run.stderr

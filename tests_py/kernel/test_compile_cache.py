@@ -305,6 +305,8 @@ def test_environment(script, tmp_path):
     assert script(show, **home).stdout.strip() == str(tmp_path / ".cache" / "cudago")
     xdg = script(show, **home, XDG_CACHE_HOME=str(tmp_path / "xdg"))
     assert xdg.stdout.strip() == str(tmp_path / "xdg" / "cudago")
+    other = script(show, **home | {"HOME": f"{tmp_path}/\udcff"})  # a name in another encoding
+    assert (other.stdout, other.stderr) == ("None\n", "")
     assert script(show, CUDAGO_CACHE="memory").stdout.strip() == "None"
     assert script(show, CUDAGO_CACHE="off").stdout.strip() == "None"
     assert "CUDAGO_CACHE must be off or memory or disk" in script(show, CUDAGO_CACHE="on").stderr

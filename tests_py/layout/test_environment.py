@@ -54,7 +54,7 @@ SEEN = {  # a value, and what it makes a program say
     "CUDAGO_LAST_CALLS": ("/nowhere/calls", "CUDAGO_LAST_CALLS must be a file"),
     "CUDAGO_LIBCUDA": ("/nowhere/libcuda.so", "/nowhere/libcuda.so"),
     "CUDAGO_CACHE": ("on", "CUDAGO_CACHE must be off or memory or disk, got 'on'"),
-    "CUDAGO_CACHE_DIR": ("\udc80", "directory must be a name in UTF-8"),
+    "CUDAGO_CACHE_DIR": ("\udc80", "CUDAGO_CACHE_DIR must be a name in UTF-8"),
     "CUDAGO_CACHE_SIZE": ("large", "CUDAGO_CACHE_SIZE must be a number of bytes, got 'large'"),
     "CUDAGO_NVRTC_PATH": ("/nowhere/lib", "/nowhere/lib: no such directory"),
     "CUDAGO_NVJITLINK_PATH": ("/nowhere/lib", "/nowhere/lib/libnvJitLink.so.13: no such file"),
