@@ -28,12 +28,13 @@ def active(config: pytest.Config) -> bool:
 
 def run_both(config: pytest.Config) -> int:
     """Run pytest once per driver, each in its process, and return the worse exit status."""
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     statuses = []
     for driver, more in (("sim", []), ("nvidia", ["--no-cudago-check"])):
         print(f"cudago: run on the driver {driver!r}", flush=True)
         given = [*map(str, config.invocation_params.args), f"--cudago-driver={driver}", *more]
         run = subprocess.run(
-            [sys.executable, "-m", "pytest", *given],
+            [sys.executable, *flags, "-m", "pytest", *given],
             cwd=config.invocation_params.dir,
             check=False,
         )

@@ -253,6 +253,14 @@ def test_the_last_calls_before_a_crash(script):
     assert any(" cuMemsetD8Async(" in line and " = CUDA_SUCCESS, " in line for line in told)
 
 
+def test_the_child_has_the_options_of_the_interpreter(script):
+    (script.directory / "main.py").write_text("import sys; print(sys.flags, sys.warnoptions)")
+    options = [sys.executable, "-OO", "-Werror", "-Xdev", "-P", *MODULE[1:], "run"]
+    run = script.run([*options, "main.py"])
+    assert run.stdout, run.stderr
+    assert script.run([*options, "--last-calls", "main.py"]).stdout == run.stdout
+
+
 def test_a_script_that_does_not_crash_says_nothing_of_calls(script):
     (script.directory / "main.py").write_text("import sys; sys.exit(3)")
     run = script.run([*MODULE, "run", "--last-calls", "main.py"])

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 import tomllib
 from importlib.metadata import PackageNotFoundError, entry_points
@@ -417,6 +418,13 @@ def test_both_drivers_are_two_runs(pytester, project, monkeypatch):
             "*2 skipped*",
         ]
     )
+
+
+def test_both_runs_have_the_options_of_the_interpreter(pytester, script):
+    pytester.makepyfile("import sys\ndef test_it(): print(sys.flags.optimize, sys.warnoptions)")
+    command = [sys.executable, "-O", "-Werror", "-mpytest", "-pcudago_pytest", "-s"]
+    run = script.run([*command, "--cudago-driver=both", str(pytester.path)])
+    assert run.stdout.count("1 ['error']") == 2, run.stdout + run.stderr
 
 
 def test_processes_of_xdist(pytester, project):
