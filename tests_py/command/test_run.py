@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -204,6 +205,54 @@ def test_checks_are_added_to_settings(script, tmp_path):
     file.write_text("import os, cudago; cudago.Device(); print(os.environ['CUDAGO_SIM'])\n")
     run = script.run([*MODULE, "run", "--driver", "sim", "--check", str(file)], CUDAGO_SIM="seed=7")
     assert (run.returncode, run.stderr, run.stdout) == (0, "", "seed=7,check=full\n")
+
+
+IN_THREAD = f"""
+import threading, time
+def work():
+    time.sleep(0.2)
+    exec({DEFECT!r}, {{}})
+threading.Thread(target=work).start()
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(0)\n"])
+def test_what_threads_do_after_the_script_is_checked(end, script):
+    (script.directory / "main.py").write_text(IN_THREAD + end)
+    run = script.run([*MODULE, "run", "main.py", "--driver", "sim", "--check"])
+    assert (run.returncode, run.stderr.startswith(FOUND)) == (1, True), run.stderr
+
+
+def test_an_exception_is_shown_before_threads_are_over(script):
+    text = "import threading\nthreading.Thread(target=input).start()\n"
+    (script.directory / "main.py").write_text(f"import cudago\ncudago.Device()\n{text}1 / 0\n")
+    command = [*MODULE, "run", "main.py", "--driver", "sim", "--check"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=script.directory,
+        env=script.environment,
+    ) as run:
+        assert "ZeroDivisionError: division by zero\n" in iter(run.stderr.readline, "")
+        run.stdin.write("\n")
+
+
+FORKING = """
+import os, sys, warnings, cudago
+cudago.Device()
+warnings.simplefilter("ignore")  # Python 3.12 warns of forks where there are threads
+if os.fork() == 0:
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_child_that_the_script_forks_has_no_findings(script):
+    (script.directory / "main.py").write_text(FORKING)
+    run = script.run([*MODULE, "run", "main.py", "--driver", "sim", "--check"])
+    assert (run.returncode, run.stdout, run.stderr) == (0, "3\n", "")
 
 
 def test_findings_are_reported_along_with_an_exception(script):

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _DRIVER, _CHECK, _LAST_CALLS = "--driver", "--check", "--last-calls"
 _FLAGS = (_CHECK, _LAST_CALLS)
+_PROCESS = os.getpid()
 _WITH_VALUE = tuple(f"{option}=" for option in (_DRIVER, *_FLAGS))
 
 
@@ -121,14 +123,14 @@ def main(options: argparse.Namespace) -> int:
     try:
         run()
     except SystemExit:
-        if options.check and _found():
+        if options.check and _found_at_end():
             return 1
         raise
     except BaseException:
         if options.check:
             _found()
         raise
-    return 1 if options.check and _found() else 0
+    return 1 if options.check and _found_at_end() else 0
 
 
 def _script(options: argparse.Namespace) -> Callable[[], object]:
@@ -227,6 +229,8 @@ def _in_a_child(options: argparse.Namespace) -> int:
 
 def _found() -> bool:
     """Print what the checks found once all work is done, or that they could not run."""
+    if os.getpid() != _PROCESS:  # a child that the script has forked, which cannot ask
+        return False
     if not cu._core._is_open():
         return False
     if cu.driver_name() != "sim":
@@ -244,3 +248,13 @@ def _found() -> bool:
     for report in found:
         print(f"cudago: {report}", file=sys.stderr)
     return bool(found)
+
+
+def _found_at_end() -> bool:
+    """Do so once the script's threads are over.
+
+    Python waits for them later, when the status can change no more; and not before it has shown
+    what the script raises, with which this waits for none.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    return _found()
