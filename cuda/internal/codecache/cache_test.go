@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -197,6 +198,23 @@ func TestFolderThatCannotBeMade(t *testing.T) {
 	require.Empty(t, c.Put(k, &Entry{Kind: "ptx"}))
 	require.EqualValues(t, 1, c.Stats().Failed)
 	get(t, c, k)
+}
+
+func TestFolderThatIsAPipe(t *testing.T) {
+	for which, path := range folders {
+		t.Run(which, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "chosen")
+			require.NoError(t, os.MkdirAll(filepath.Dir(path(dir)), 0o700))
+			require.NoError(t, syscall.Mkfifo(path(dir), 0o600))
+			c := open(t, dir)
+			e, warning := c.Get(NewKey())
+			require.Nil(t, e)
+			require.Empty(t, warning)
+			require.Empty(t, c.Put(NewKey(), &Entry{Kind: "ptx"}))
+			require.EqualValues(t, 1, c.Stats().Failed)
+			require.ErrorIs(t, c.Clear(), syscall.ENOTDIR)
+		})
+	}
 }
 
 func TestOldestEntriesMakeRoom(t *testing.T) {

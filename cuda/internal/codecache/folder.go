@@ -50,6 +50,9 @@ func (f *folder) open(create bool) (*os.Root, error) {
 			return nil, err
 		}
 	}
+	if err := isFolder(os.Stat, f.path); err != nil {
+		return nil, err
+	}
 	outer, err := os.OpenRoot(f.path)
 	if err == nil {
 		outer, err = checked(outer, f.path)
@@ -63,11 +66,24 @@ func (f *folder) open(create bool) (*os.Root, error) {
 			return nil, err
 		}
 	}
+	if err := isFolder(outer.Stat, name); err != nil {
+		return nil, err
+	}
 	root, err := outer.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
 	return checked(root, filepath.Join(f.path, name))
+}
+
+// isFolder returns an error if there is something else: to open a pipe waits for
+// its writer.
+func isFolder(stat func(string) (fs.FileInfo, error), path string) error {
+	info, err := stat(path)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
+	return err
 }
 
 // checked returns the folder at a path if it is safe, and else closes it.
