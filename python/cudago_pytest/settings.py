@@ -33,14 +33,23 @@ def run_both(config: pytest.Config) -> int:
     for driver, more in (("sim", []), ("nvidia", ["--no-cudago-check"])):
         print(f"cudago: run on the driver {driver!r}", flush=True)
         given = [*map(str, config.invocation_params.args), f"--cudago-driver={driver}", *more]
-        run = subprocess.run(
-            [sys.executable, *flags, "-m", "pytest", *given],
-            cwd=config.invocation_params.dir,
-            check=False,
-        )
-        statuses.append(run.returncode)
+        command = [sys.executable, *flags, "-m", "pytest", *given]
+        with subprocess.Popen(command, cwd=config.invocation_params.dir) as run:
+            try:
+                statuses.append(run.wait())
+            except KeyboardInterrupt:
+                return _interrupted(run)
     none = int(pytest.ExitCode.NO_TESTS_COLLECTED)
     return max((s for s in statuses if s != none), key=abs, default=none)
+
+
+def _interrupted(run: subprocess.Popen[bytes]) -> int:
+    """Let a run end its fixtures, to which the terminal has sent Ctrl-C too; kill it after two."""
+    try:
+        run.wait()
+    except KeyboardInterrupt:
+        run.kill()
+    return int(pytest.ExitCode.INTERRUPTED)
 
 
 def apply(config: pytest.Config, options: argparse.Namespace) -> None:

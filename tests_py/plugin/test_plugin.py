@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import textwrap
 import tomllib
@@ -425,6 +426,41 @@ def test_both_runs_have_the_options_of_the_interpreter(pytester, script):
     command = [sys.executable, "-O", "-Werror", "-mpytest", "-pcudago_pytest", "-s"]
     run = script.run([*command, "--cudago-driver=both", str(pytester.path)])
     assert run.stdout.count("1 ['error']") == 2, run.stdout + run.stderr
+
+
+SLOW = """
+import os, pytest, signal, time
+
+@pytest.fixture
+def slow():
+    yield
+    time.sleep(0.5)
+    print("the fixture is over")
+
+def test_it(slow):
+    os.kill(0, signal.SIGINT)  # of the whole group, as a terminal does
+    time.sleep(60)
+"""
+
+
+def test_an_interrupt_of_both_runs_lets_fixtures_end(pytester, script):
+    pytester.makepyfile(SLOW)
+    command = [sys.executable, "-mpytest", "-pcudago_pytest", "-s", "--cudago-driver=both"]
+    command += [str(pytester.path)]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=script.environment,
+        cwd=pytester.path,
+        start_new_session=True,
+    ) as run:
+        told, _ = run.communicate()
+    assert run.returncode == pytest.ExitCode.INTERRUPTED, told
+    assert "the fixture is over" in told
+    assert "driver 'nvidia'" not in told
+    assert "Traceback" not in told
 
 
 def test_processes_of_xdist(pytester, project):
