@@ -75,12 +75,22 @@ def apply(config: pytest.Config, options: argparse.Namespace) -> None:
         os.environ[_DRIVER] = driver
     added = ["check=full"] * bool(check) + [f"seed={seed}"] * (seed is not None)
     if added:
-        os.environ[_SIM] = ",".join(filter(None, [os.environ.get(_SIM), *added]))
+        had = os.environ.get(_SIM, "")
+        if _is_open() and not set(added) <= set(had.split(",")):  # as those of a run around this
+            raise pytest.UsageError(
+                f"the driver of this process is in use already, without {' and '.join(added)}: "
+                "run pytest in a process of its own"
+            )
+        os.environ[_SIM] = ",".join(filter(None, [had, *added]))
+
+
+def _is_open() -> bool:
+    core = sys.modules.get("cudago._core")
+    return core is not None and core._is_open()
 
 
 def _refuse_another(driver: str) -> None:
-    core = sys.modules.get("cudago._core")
-    if core is None or not core._is_open():
+    if not _is_open():
         return
     import cudago
 

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 import tomllib
 from importlib.metadata import PackageNotFoundError, entry_points
@@ -320,35 +318,6 @@ def test_what_a_failed_test_keeps_is_no_leak(pytester, project):
     project().assert_outcomes(failed=1, errors=1)
 
 
-TWICE = """
-from _pytest.runner import runtestprotocol
-def pytest_runtest_protocol(item, nextitem):
-    runtestprotocol(item, log=False, nextitem=nextitem)  # as plugins that run failed tests again
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        item.ihook.pytest_runtest_logreport(report=report)
-    return True
-"""
-
-
-def test_a_test_that_runs_again_is_looked_at_again(pytester, project):
-    pytester.makeconftest(TWICE)
-    pytester.makepyfile(
-        """
-        KEPT = []
-        def test_leaks(cu_device, cu_stream, cu_no_leaks):
-            KEPT.append(cu_device.allocate(64, stream=cu_stream))
-            assert len(KEPT) == 2, "the first time"
-        def test_captures(cu_device):
-            KEPT.append(cu_device.create_stream().capture())
-            KEPT[-1].__enter__()
-            assert len(KEPT) == 4, "the first time"
-        """
-    )
-    result = project()
-    result.assert_outcomes(passed=2, errors=2)
-    result.stdout.fnmatch_lines(["*leaves objects open: *", "*leaves a capture open*"])
-
-
 GPU = """
 import pytest
 @pytest.mark.gpu
@@ -419,48 +388,6 @@ def test_both_drivers_are_two_runs(pytester, project, monkeypatch):
             "*2 skipped*",
         ]
     )
-
-
-def test_both_runs_have_the_options_of_the_interpreter(pytester, script):
-    pytester.makepyfile("import sys\ndef test_it(): print(sys.flags.optimize, sys.warnoptions)")
-    command = [sys.executable, "-O", "-Werror", "-mpytest", "-pcudago_pytest", "-s"]
-    run = script.run([*command, "--cudago-driver=both", str(pytester.path)])
-    assert run.stdout.count("1 ['error']") == 2, run.stdout + run.stderr
-
-
-SLOW = """
-import os, pytest, signal, time
-
-@pytest.fixture
-def slow():
-    yield
-    time.sleep(0.5)
-    print("the fixture is over")
-
-def test_it(slow):
-    os.kill(0, signal.SIGINT)  # of the whole group, as a terminal does
-    time.sleep(60)
-"""
-
-
-def test_an_interrupt_of_both_runs_lets_fixtures_end(pytester, script):
-    pytester.makepyfile(SLOW)
-    command = [sys.executable, "-mpytest", "-pcudago_pytest", "-s", "--cudago-driver=both"]
-    command += [str(pytester.path)]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=script.environment,
-        cwd=pytester.path,
-        start_new_session=True,
-    ) as run:
-        told, _ = run.communicate()
-    assert run.returncode == pytest.ExitCode.INTERRUPTED, told
-    assert "the fixture is over" in told
-    assert "driver 'nvidia'" not in told
-    assert "Traceback" not in told
 
 
 def test_processes_of_xdist(pytester, project):
