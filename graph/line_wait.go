@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/internal/finalize"
@@ -315,6 +316,13 @@ func (l *Line) Settle() {
 	for l.moving > 0 {
 		l.moved.Wait()
 	}
+}
+
+// Owes reports whether [Line.Settle] has anything to do or to wait for.
+func (l *Line) Owes() bool {
+	l.ask.Lock()
+	defer l.ask.Unlock()
+	return l.moving > 0 || slices.ContainsFunc(l.waiters, func(w waiter) bool { return !l.Pending(w.pos) })
 }
 
 // Moving calls move, which takes what is held for work of the line from where

@@ -113,6 +113,7 @@ void cudago_let_go(cudago_stream *s) {
     uint64_t id = s->id;
     drop_batch(s);
     if (cudago_callbacks_alive || cudago_queues_busy()) return;
+    if (!cudagoLineOwes(id)) return; /* beside a busy thread it takes milliseconds to get the GIL back */
     Py_BEGIN_ALLOW_THREADS
     cudagoLineSettle(id);
     Py_END_ALLOW_THREADS

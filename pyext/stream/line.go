@@ -118,6 +118,18 @@ func cudagoLineProved(id, pos C.uint64_t) {
 	OnLine(uint64(id), func(l *graph.Line) { l.Waited(uint64(pos)) })
 }
 
+// cudagoLineOwes runs with the GIL.
+//
+//export cudagoLineOwes
+func cudagoLineOwes(id C.uint64_t) (owes C.int) {
+	OnLine(uint64(id), func(l *graph.Line) {
+		if l.Owes() {
+			owes = 1
+		}
+	})
+	return owes
+}
+
 // cudagoLineSettle runs without the GIL.
 //
 //export cudagoLineSettle
