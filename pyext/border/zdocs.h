@@ -1161,7 +1161,9 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Blocks while another thread is inside a launch of this executable.\n" \
+    "Blocks while another thread is inside a launch of this executable. Updates of one executable\n" \
+    "can come one after the other: what an argument runs when it is converted must not wait for\n" \
+    "one in another thread.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

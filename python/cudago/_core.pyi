@@ -1683,7 +1683,9 @@ class ExecNode:
 
         Notes
         -----
-        Blocks while another thread is inside a launch of this executable.
+        Blocks while another thread is inside a launch of this executable. Updates of one executable
+        can come one after the other: what an argument runs when it is converted must not wait for
+        one in another thread.
 
         References
         ----------

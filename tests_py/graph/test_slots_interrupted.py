@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import cudago as cu
@@ -125,3 +127,16 @@ def test_a_removed_node_has_no_slots(memory, at_each_bytecode):
             assert len(step.slots) == len(step.nodes), point
         if not graph.nodes:
             graph.memset(cu.slot("gone", x), 1, name="fill")
+
+
+def test_an_exception_is_not_lost_where_a_graph_goes(memory, at_each_bytecode, monkeypatch):
+    lost = []
+
+    def do():
+        graph = cu.Graph()
+        graph.memset(memory[0], 1).update(value=2)
+
+    monkeypatch.setattr(sys, "unraisablehook", lambda e: lost.append(e.exc_value))
+    for _ in at_each_bytecode(do):
+        pass
+    assert lost == []

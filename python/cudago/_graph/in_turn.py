@@ -4,15 +4,16 @@
 
 Two threads that change different arguments of a node would otherwise undo each other's change. Of
 an executable the native module makes most updates in one go; while this makes one, it makes none.
+The turn includes the conversion of the arguments, which must not wait for another thread's update
+of the same graph or executable.
 """
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from .. import _core
+from .turns import lock_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,16 +21,11 @@ if TYPE_CHECKING:
     from .exec import GraphExec
     from .graph import Graph
 
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
 
 def in_turn(owner: Graph | GraphExec, update: Callable[..., None], *args: Any) -> None:
     """Call a function that updates nodes of a graph or an executable, and none besides it."""
     of: Any = owner._outermost if isinstance(owner, _core.Graph) else owner
-    lock = _locks.get(of)
-    if lock is None:
-        lock = _locks.setdefault(of, RLock())
-    with lock:
+    with lock_of((id(of),)):
         if isinstance(owner, _core.Graph):
             update(*args)
             return

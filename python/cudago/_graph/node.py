@@ -232,7 +232,8 @@ class Node(Builder, _core.Node):
 
         Notes
         -----
-        The graph releases the operands that are replaced.
+        The graph releases the operands that are replaced. Updates of one graph come one after the
+        other: what an argument runs when it is converted must not wait for one in another thread.
 
         References
         ----------

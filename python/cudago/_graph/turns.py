@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .._stream.stream import Stream
 
-_Key: TypeAlias = tuple[int, int, int]
+_Key: TypeAlias = tuple[int, ...]
 
 
 class _Mine(local):
@@ -39,15 +39,15 @@ def in_turn(stream: Stream, do: Callable[..., bool], *args: Any) -> bool:
     if has_turn():
         return do(*args)
     number = stream._number
-    lock = _lock_of((stream._ordinal, number, get_ident() if number == _PER_THREAD else 0))
+    lock = lock_of((stream._ordinal, number, get_ident() if number == _PER_THREAD else 0))
     _mine.lock = lock  # before it is taken: a signal's handler may run right after that
     with lock:  # Ctrl-C cannot leave it taken, as a context manager in Python could
         _mine.lock = lock  # a handler may have had a turn before
         return do(*args)
 
 
-def _lock_of(key: _Key) -> Any:
-    """Return the lock of a stream, which is the same as long as anybody has it."""
+def lock_of(key: _Key) -> Any:
+    """Return the lock of a key, which is the same as long as anybody has it."""
     while True:
         found = _locks.get(key)
         if found is None:
