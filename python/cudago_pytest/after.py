@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import cudago
 
 _NEEDED = ("cudago._core", "cudago._ordinal", "cudago.errors")
+# For what a test has queued, before its fixtures end; and after them, if it has failed.
+_SOON_S, _LATE_S = 2.0, 30.0
 FIXTURES = frozenset({"cu_device", "cu_stream", "cu_no_leaks"})
 failed = pytest.StashKey[bool]()
 _streams = pytest.StashKey[list[str]]()  # of captures that were open after the test itself
@@ -55,15 +58,17 @@ def mended(item: pytest.Item) -> Generator[None, object, object]:
     before = [weakref.ref(graph) for graph in captures.graphs()]
     try:
         result = yield
+    except (KeyboardInterrupt, pytest.exit.Exception):
+        raise  # the run ends: what it waited for may be what is interrupted
     except BaseException as e:
         item.stash[failed] = not isinstance(e, pytest.skip.Exception)
         if began := [g for g in _captures_left(item) if not any(ref() is g for ref in before)]:
             item.stash[_told] = True
             e.add_note(f"after the test: {captures.told(captures.names(began))}")
-        _note(e, _wait(item))
+        _note(e, _wait(item, _SOON_S))
         raise
     item.stash[_streams] = captures.names(_captures_left(item))  # which fixtures may close
-    if (found := _wait(item)) is not None:
+    if (found := _wait(item, _SOON_S)) is not None:
         _fail(item, found)
     return result
 
@@ -73,14 +78,17 @@ def ended(item: pytest.Item) -> Generator[None, object, object]:
     __tracebackhide__ = True
     try:
         result = yield
+    except (KeyboardInterrupt, pytest.exit.Exception):
+        raise
     except BaseException as e:
         if text := _end_captures(item):
             e.add_note(f"after the test: {text}")
-        _note(e, _wait(item))
+        _note(e, _wait(item, _LATE_S))
         item.stash[failed] = not isinstance(e, pytest.skip.Exception)
         raise
     text = _end_captures(item)
-    if (found := _wait(item)) is not None:
+    patience_s = _LATE_S if item.stash.get(failed, False) else None
+    if (found := _wait(item, patience_s)) is not None:
         _fail(item, found, text)
     if text:
         item.stash[failed] = True
@@ -122,8 +130,12 @@ def _end_captures(item: pytest.Item) -> str:
     return "" if item.stash.get(_told, False) else text
 
 
-def _wait(item: pytest.Item) -> cudago.CUDAError | ValueError | None:
-    """Wait for all devices in use, reset those that are broken, and return what went wrong."""
+def _wait(item: pytest.Item, patience_s: float | None) -> cudago.CUDAError | ValueError | None:
+    """Wait for all devices in use, reset those that are broken, and return what went wrong.
+
+    What is not over in time may wait for a fixture. If it is not over after those either, nothing
+    can be waited for any more, and the run stops.
+    """
     core, ordinal, errors = map(sys.modules.get, _NEEDED)  # a test may have put others there
     if not (core and ordinal and errors and core._is_open() and ours(item)):
         return None
@@ -132,13 +144,38 @@ def _wait(item: pytest.Item) -> cudago.CUDAError | ValueError | None:
     first: cudago.CUDAError | ValueError | None = None
     for device in ordinal.devices_in_use():
         try:
-            device.sync()
+            if not _is_over(device, patience_s) and patience_s == _LATE_S:
+                item.session.shouldstop = (
+                    f"work of {item.nodeid} is not over after {_LATE_S:g} s, "
+                    f"and device {device.ordinal} cannot be waited for"
+                )
         except errors.DeviceFaultError as e:
             first = first or e.with_traceback(None)
             first.add_note(_reset(device))
         except (errors.CUDAError, ValueError) as e:  # ValueError: another library's capture is open
             first = first or e.with_traceback(None)
     return first
+
+
+def _is_over(device: cudago.Device, patience_s: float | None) -> bool:
+    """Wait for a device, for ever or some time; whether its work is over."""
+    if patience_s is None:
+        device.sync()
+        return True
+    raised: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            device.sync()
+        except BaseException as e:
+            raised.append(e)
+
+    thread = threading.Thread(target=wait, name="cudago-pytest", daemon=True)
+    thread.start()
+    thread.join(patience_s)
+    if raised:
+        raise raised[0]
+    return not thread.is_alive()
 
 
 def _reset(device: cudago.Device) -> str:
