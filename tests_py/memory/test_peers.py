@@ -432,12 +432,16 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_peers(driver, script, name):
+@pytest.fixture
+def two_devices(driver):
     if driver == "nvidia":
         devices = cu.Device.all()
         if len(devices) < 2 or not devices[0].can_access_peer(devices[1]):
             pytest.skip("needs two devices that can access each other's memory")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_peers(driver, two_devices, script, name):
     settings = "devices=2,faults=0" if "_fail_next" in SCRIPTS[name] else "devices=2"
     if driver == "nvidia" and "faults" in settings:
         pytest.skip("the simulated driver's calls can be made to fail")
@@ -467,7 +471,7 @@ def test_fault_without_access(driver, script):
     assert run.returncode == 0, run.stderr
 
 
-def test_the_device_of_a_graphs_memory_is_reset(driver, script):
+def test_the_device_of_a_graphs_memory_is_reset(two_devices, script):
     """Nothing is used that is gone."""
     run = script(
         script.dedent(START)
