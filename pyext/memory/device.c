@@ -64,6 +64,8 @@ static QUIET int64_t size_now(PyObject *given) {
 static int check_given(PyObject *resource, PyObject *given, uint64_t wanted) {
     int64_t size = size_now(given);
     if (size >= (int64_t)wanted) return 0;
+    const cudago_cell *lost = size == CLOSED_BUFFER ? ((BufferObject *)given)->cell : NULL;
+    if (lost) return cudago_cell_now(lost, "memory"); /* by a reset, of which the resource does not know */
     PyObject *who = PyObject_GetAttrString((PyObject *)Py_TYPE(resource), "__name__");
     PyObject *what = PyObject_GetAttrString((PyObject *)Py_TYPE(given), "__name__");
     if (!who || !what) {

@@ -344,6 +344,19 @@ def test_what_is_dropped_during_an_abandoned_reset(device, code):
     use(device, code)
 
 
+def test_memory_that_a_reset_takes_while_it_is_handed_over(device, stream):
+    pool = device.memory_resource
+
+    class Slow(cu.MemoryResource):
+        def allocate(self, nbytes, *, stream):
+            buffer = pool.allocate(nbytes, stream=stream)
+            device.reset()  # as another thread may
+            return buffer
+
+    with pytest.raises(cu.ClosedError, match="device 0 was reset"):
+        cu.zeros(100, "u1", stream=stream, resource=Slow())
+
+
 def test_a_cycle_through_lost_objects(device, code):
     class Node:
         pass
