@@ -37,6 +37,9 @@ func (c *cta) arrive(w *warp, g *group, at *block, in *lane.Inst) bool {
 			"barrier %d: %d threads expected here, %d by the threads that already wait", id, expected, b.expected)})
 	}
 	b.arrived += uint32(bits.OnesCount32(g.mask))
+	if expected != 0 {
+		b.arrived += w.absent(id, g.mask)
+	}
 	if c.run.watch != nil && in.IR.Mod&ptxir.ModAligned != 0 {
 		c.watch.Come(&w.Warp, g.mask, w.live&^w.ending(), &at.Place, id)
 	}
@@ -61,6 +64,22 @@ func (c *cta) arrive(w *warp, g *group, at *block, in *lane.Inst) bool {
 	}
 	c.releaseBarrier(id)
 	return true
+}
+
+// absent returns how many lanes that have exited, or never were, count as arrived at a
+// barrier for a number of threads: all of the warp's, once all of its others have come,
+// of which mask are about to wait. Such a number counts whole warps (PTX ISA, barrier: it
+// waits for the non-exited threads of the warp, and marks the warp's arrival).
+func (w *warp) absent(id int, mask uint32) uint32 {
+	for i := range w.parked {
+		if w.parked[i].barrier == id {
+			mask |= w.parked[i].mask
+		}
+	}
+	if mask == 0 || mask != w.live {
+		return 0
+	}
+	return uint32(bits.OnesCount32(^mask))
 }
 
 // barrierOperands returns the barrier's number and how many threads it is for.

@@ -68,7 +68,16 @@ func (c *cta) exited(w *warp, n int) {
 		w.retryCollectives()
 	}
 	for id := range c.barriers {
-		if b := &c.barriers[id]; b.used && b.expected == 0 && b.arrived >= c.live {
+		b := &c.barriers[id]
+		if !b.used {
+			continue
+		}
+		target := c.live
+		if b.expected != 0 {
+			b.arrived += w.absent(id, 0)
+			target = b.expected
+		}
+		if b.arrived >= target {
 			c.releaseBarrier(id)
 		}
 	}

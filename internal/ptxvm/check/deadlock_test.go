@@ -28,8 +28,8 @@ out:`, `deadlock in kernel k, .*: warp 0 lanes 0-31 wait at PTX line \d+ \(bar\.
 		{"too many expected", `
 	setp.ge.u32 %c, %t, 60;
 	@%c bra out;
-	bar.sync 2, 64;
-out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 2, 64\), barrier 2, where 60 of 64 threads have arrived; .*4 threads have exited$`},
+	bar.sync 2, 96;
+out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 2, 96\), barrier 2, where 64 of 96 threads have arrived; .*4 threads have exited$`},
 		{"a lane that is somewhere else", `
 	and.b32 %v, %t, 31;
 	setp.eq.u32 %c, %v, 5;
