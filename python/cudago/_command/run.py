@@ -200,7 +200,7 @@ def _in_a_child(options: argparse.Namespace) -> int:
     """Run the script in a child, and return its exit status as a shell does."""
     # With -O, -W, -X and such, as the script would have had them here.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    command = [sys.executable, *flags, "-m", "cudago", "run", *[_CHECK] * options.check]
+    command: list[str] = [sys.executable, *flags, "-m", "cudago", "run", *[_CHECK] * options.check]
     what, rest = ([], [options.script, *options.arguments])
     if options.module:
         what, rest = ["-m", options.module], options.arguments
