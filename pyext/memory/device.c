@@ -60,12 +60,17 @@ static QUIET int64_t size_now(PyObject *given) {
     return cudago_cell_closed(b->cell) ? CLOSED_BUFFER : (int64_t)b->size;
 }
 
+/* A reset may have taken it meanwhile, of which the resource does not know. 0 if it was closed. */
+static QUIET int raise_lost(PyObject *given) {
+    const cudago_cell *cell = ((BufferObject *)given)->cell;
+    return cell ? cudago_cell_now(cell, "memory") : 0;
+}
+
 /* What a resource written in Python has answered may be anything. */
 static int check_given(PyObject *resource, PyObject *given, uint64_t wanted) {
     int64_t size = size_now(given);
     if (size >= (int64_t)wanted) return 0;
-    const cudago_cell *lost = size == CLOSED_BUFFER ? ((BufferObject *)given)->cell : NULL;
-    if (lost) return cudago_cell_now(lost, "memory"); /* by a reset, of which the resource does not know */
+    if (size == CLOSED_BUFFER && raise_lost(given)) return -1;
     PyObject *who = PyObject_GetAttrString((PyObject *)Py_TYPE(resource), "__name__");
     PyObject *what = PyObject_GetAttrString((PyObject *)Py_TYPE(given), "__name__");
     if (!who || !what) {
