@@ -85,6 +85,12 @@ def test_the_table_says_what_graphs_keep(device, stream):
     assert title not in cu.memory_summary()
 
 
+def test_the_table_has_no_row_for_what_is_called(device):
+    with cu.Graph(device) as graph:
+        graph.callback(print)
+        assert "graphs and executables keep" not in cu.memory_summary()
+
+
 def test_it_says_who_holds_the_most(device, stream):
     def rows() -> list[str]:
         held = refused(lambda: device.allocate(MORE, stream=stream)).held

@@ -145,6 +145,9 @@ def test_a_resource_written_in_python(device, stream):
     with counting:
         pass
     assert counting.is_closed
+    with pytest.raises(cu.ClosedError, match="memory resource is closed"):
+        cu.empty(10, "f4", stream=stream, resource=counting)
+    assert counting.live == 2
 
 
 def test_a_resource_that_wraps_itself_is_collected(device, stream):

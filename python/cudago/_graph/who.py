@@ -143,7 +143,8 @@ def kept_bytes() -> dict[str, int]:
         for held, nbytes, *_ in _rows(holder):
             if type(held) is _core.Operand and held.kind in _COUNTED:
                 name, low, high = _allocation(held, nbytes)
-                ranges.setdefault(name, []).append((low, high))
+                if high > low:  # what is called has no memory
+                    ranges.setdefault(name, []).append((low, high))
     return {name: covered(them) for name, them in ranges.items()}
 
 

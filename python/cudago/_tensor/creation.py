@@ -49,6 +49,8 @@ def _allocator(resource: MemoryResource | None, stream: StreamLike) -> Device | 
         return stream_of(stream).device
     if not isinstance(resource, _core.MemoryResource):
         raise TypeError(f"resource must be a MemoryResource, not {type(resource)}")
+    if resource.is_closed:  # which one in Python need not look at
+        raise ClosedError("memory resource is closed")
     return resource
 
 
