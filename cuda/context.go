@@ -37,13 +37,14 @@ type Context struct {
 	// does; made once, so that they allocate nothing.
 	pop, unlock, leavePop, leaveUnlock func()
 
-	deferred deferred
-	events   eventPool
-	parked   parkedStreams
-	greens   atomic.Int64 // green contexts, which hold c too
-	lessors  lessors      // pools that other processes can import
-	guests   atomic.Int64 // see AddGuest
-	broken   atomic.Bool  // a release has reported a sticky error
+	deferred    deferred
+	events      eventPool
+	parked      parkedStreams
+	parkedPools poolParking
+	greens      atomic.Int64 // green contexts, which hold c too
+	lessors     lessors      // pools that other processes can import
+	guests      atomic.Int64 // see AddGuest
+	broken      atomic.Bool  // a release has reported a sticky error
 }
 
 func newContext(dev *Device, h driver.CUcontext) *Context {

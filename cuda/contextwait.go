@@ -18,6 +18,40 @@ import (
 type contextWaits struct {
 	mu    sync.Mutex
 	since map[*time.Time]bool // guarded by mu
+
+	// inside is shared by the waits while they are in the driver. Taken before any
+	// other lock that is held across a driver call.
+	inside sync.RWMutex
+}
+
+// apart runs a call that adds or removes memory of pools, of those that NVIDIA's
+// driver, 580.159, crashes in while a thread is in cuCtxSynchronize: it reads
+// freed host memory in one of the two. They are cuMemPoolDestroy,
+// cuMemPoolImportFromShareableHandle, cuMemPoolImportPointer, and cuMemFree of what
+// that has imported. It waits until no wait of ours is there, and delays those that
+// come meanwhile. Not with the GIL.
+func (w *contextWaits) apart(call func()) {
+	w.inside.Lock()
+	defer w.inside.Unlock()
+	call()
+}
+
+// tryApart is apart for a release, which returns notYet instead of waiting.
+func (w *contextWaits) tryApart(call func() driver.CUresult) driver.CUresult {
+	if !w.inside.TryLock() {
+		return notYet
+	}
+	defer w.inside.Unlock()
+	return call()
+}
+
+// synchronize calls cuCtxSynchronize.
+//
+// Preconditions: c is current.
+func (c *Context) synchronize() driver.CUresult {
+	c.drv.waits.inside.RLock()
+	defer c.drv.waits.inside.RUnlock()
+	return c.drv.api.CuCtxSynchronize()
 }
 
 // entered is the age from which a wait certainly is inside the driver. What it
@@ -81,5 +115,5 @@ func (c *Context) Synchronize() error {
 		return err
 	}
 	defer leave()
-	return c.waited("cuCtxSynchronize", c.drv.api.CuCtxSynchronize())
+	return c.waited("cuCtxSynchronize", c.synchronize())
 }

@@ -41,7 +41,7 @@
 //	Event          a running call, Use                              it ends, done
 //	allocation     Buffers, slices, Retain, a running call          Close, Release, it ends
 //	Module         its ObjectCode, Kernels, Retain, a running call  Close, Release, it ends
-//	pool           its resource; the driver, for its allocations    Close; the last free
+//	pool           its resource; its allocations                    Close; the last free; then the next resource
 //	Context        its Driver                                       Close, Device.Reset
 //
 // Work in flight keeps nothing alive, except on the stream where memory will be

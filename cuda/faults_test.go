@@ -281,9 +281,9 @@ func TestFailedCallLeavesNothing(t *testing.T) {
 	c.drv.api = faults
 	for name, operation := range operations(t, c, fixture{kind: Cubin, code: "code", kernel: "one", args: []any{make([]byte, 12)}, graph: 1, host: 0x70000}) {
 		t.Run(name, func(t *testing.T) {
-			alive, live := stub.living(), c.drv.Live()
+			alive, live := stub.living()-c.nParked(), c.drv.Live()
 			failEach(t, faults, operation, func(t *testing.T, call string) {
-				require.Equal(t, alive, stub.living(), "handles after %s failed", call)
+				require.Equal(t, alive, stub.living()-c.nParked(), "handles after %s failed", call)
 				require.Equal(t, live, c.drv.Live(), "counts after %s failed", call)
 				current, depth := stub.currentContext()
 				require.Zero(t, current, "context after %s failed", call)

@@ -112,6 +112,24 @@ type importedWay struct {
 
 // importPool imports a pool, unless that was done. It takes over the lessee.
 func (c *Context) importPool(kind MemoryKind, fd int, l *lessee) (*importedPool, error) {
+	var p *importedPool
+	var err error
+	c.drv.waits.apart(func() { p, err = c.importPoolApart(kind, fd, l) })
+	if err == nil {
+		return p, nil
+	}
+	if p.pool != 0 { // nobody was given access to it
+		c.drv.live.pools.Add(1)
+		c.disposePool(p.pool, 1)
+	}
+	p.closeLeases()
+	return nil, err
+}
+
+// importPoolApart is importPool; with an error it may have a pool without access.
+//
+// Preconditions: waits are excluded.
+func (c *Context) importPoolApart(kind MemoryKind, fd int, l *lessee) (*importedPool, error) {
 	all := &c.drv.imports
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -123,8 +141,7 @@ func (c *Context) importPool(kind MemoryKind, fd int, l *lessee) (*importedPool,
 	}
 	p := &importedPool{ctx: c, kind: kind, lessee: l, memory: map[importKey]*imported{}}
 	if err := p.open(fd); err != nil {
-		p.closeLeases()
-		return nil, err
+		return p, err
 	}
 	all.add(p)
 	p.held.init()
@@ -141,30 +158,22 @@ func (c *Context) importPool(kind MemoryKind, fd int, l *lessee) (*importedPool,
 // memory.
 func (p *importedPool) open(fd int) error {
 	var access []driver.CUmemAccessDesc
+	var err error
 	if p.kind == PinnedMemory {
-		var err error
 		if access, err = p.ctx.drv.allDevices(HostNUMAMemoryPoolsSupported); err != nil {
 			return err
 		}
 	}
-	pool, err := call1(p.ctx, "cuMemPoolImportFromShareableHandle", func(api driver.API) (driver.CUmemoryPool, driver.CUresult) {
+	p.pool, err = call1(p.ctx, "cuMemPoolImportFromShareableHandle", func(api driver.API) (driver.CUmemoryPool, driver.CUresult) {
 		return api.CuMemPoolImportFromShareableHandle(int32(fd), driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)
 	})
 	if err != nil || access == nil {
-		p.pool = pool
 		return err
 	}
 	_, err = call1(p.ctx, "cuMemPoolSetAccess", func(api driver.API) (none, driver.CUresult) {
 		defer p.ctx.drv.relax()()
-		return none{}, api.CuMemPoolSetAccess(pool, access)
+		return none{}, api.CuMemPoolSetAccess(p.pool, access)
 	})
-	if err != nil {
-		p.ctx.drv.live.pools.Add(1)
-		p.ctx.dispose("cuMemPoolDestroy", "imported memory pool", nil, &p.ctx.drv.live.pools, func(api driver.API) driver.CUresult {
-			return api.CuMemPoolDestroy(pool)
-		}, nil)
-	}
-	p.pool = pool
 	return err
 }
 
@@ -178,14 +187,22 @@ func (p *importedPool) release() {
 	all.mu.Lock() // across the call: a thread that imports the pool meanwhile gets a handle that is not destroyed
 	defer all.mu.Unlock()
 	if times := all.remove(p); times > 0 {
-		p.ctx.dispose("cuMemPoolDestroy", "imported memory pool", nil, &p.ctx.drv.live.pools, func(api driver.API) (r driver.CUresult) {
-			for range times {
-				r = max(r, api.CuMemPoolDestroy(p.pool))
-			}
-			return r
-		}, nil)
+		p.ctx.disposePool(p.pool, times)
 	}
 	p.closeLeases()
+}
+
+// disposePool destroys an imported pool as often as it was imported. Unlike those
+// of [poolParking] such pools go: nobody can allocate from them.
+func (c *Context) disposePool(pool driver.CUmemoryPool, times int) {
+	c.dispose("cuMemPoolDestroy", "imported memory pool", nil, &c.drv.live.pools, func(api driver.API) driver.CUresult {
+		return c.drv.waits.tryApart(func() (r driver.CUresult) {
+			for range times {
+				r = max(r, api.CuMemPoolDestroy(pool))
+			}
+			return r
+		})
+	}, nil)
 }
 
 func (p *importedPool) closeLeases() {
@@ -217,26 +234,54 @@ func (p *importedPool) endLease(slot int64) {
 // borrow imports memory, unless that was done and it is not freed yet.
 //
 // Preconditions: the caller holds p.
-func (p *importedPool) borrow(e PointerExport) (*imported, error) {
+func (p *importedPool) borrow(e PointerExport) (it *imported, err error) {
 	all := &p.ctx.drv.imports
 	all.mu.Lock()
-	defer all.mu.Unlock()
+	it, err = p.known(e)
+	all.mu.Unlock()
+	if it != nil || err != nil {
+		return it, err
+	}
+	p.ctx.drv.waits.apart(func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if it, err = p.known(e); it == nil && err == nil {
+			it, err = p.add(e)
+		}
+	})
+	return it, err
+}
+
+// known counts a Buffer over memory that is imported already, else it returns nil.
+//
+// Preconditions: imports.mu is held.
+func (p *importedPool) known(e PointerExport) (*imported, error) {
 	it := p.memory[p.key(e)]
 	if it == nil {
-		if err := p.lease(e.Slot); err != nil {
-			return nil, err
-		}
-		var err error
-		if it, err = p.importPointer(e); err != nil {
-			p.endLease(e.Slot)
-			return nil, err
-		}
-		p.held.retain()
-		p.memory[p.key(e)] = it
-		it.ways = append(it.ways, importedWay{p, p.key(e)})
-	} else if it.size != e.Size {
+		return nil, nil
+	}
+	if it.size != e.Size {
 		return nil, it.disagrees(e)
 	}
+	it.count++
+	return it, nil
+}
+
+// add imports memory for one Buffer.
+//
+// Preconditions: imports.mu is held, and waits are excluded.
+func (p *importedPool) add(e PointerExport) (*imported, error) {
+	if err := p.lease(e.Slot); err != nil {
+		return nil, err
+	}
+	it, err := p.importPointer(e)
+	if err != nil {
+		p.endLease(e.Slot)
+		return nil, err
+	}
+	p.held.retain()
+	p.memory[p.key(e)] = it
+	it.ways = append(it.ways, importedWay{p, p.key(e)})
 	it.count++
 	return it, nil
 }
@@ -341,172 +386,4 @@ func (all *imports) forget(it *imported) []importedWay {
 		w.pool.endLease(w.key.slot)
 	}
 	return it.ways
-}
-
-// An ImportedMemoryResource is a pool of another process. It allocates nothing;
-// [ImportedMemoryResource.Import] makes Buffers over what the other process has
-// allocated. Several are of one pool, if it was imported several times.
-type ImportedMemoryResource struct {
-	*importedPool
-	uses uses
-}
-
-// ImportPool imports a pool of another process, of [DeviceMemory] or of
-// [PinnedMemory]. d has to be the same device, or for pinned memory any: streams of
-// d then order its release, and every device with such pools can access it. It
-// leaves the descriptors of [DeviceMemoryResource.Export] to the
-// caller; leases may be -1 for a pool of another library. It calls
-// cuMemPoolImportFromShareableHandle, and cuMemPoolSetAccess for pinned memory,
-// unless the pool of these leases is imported already.
-//
-// Lifetime: the caller must Close it.
-//
-// Errors: an [*Error] if the descriptor is not that of a pool; an [*ArgumentError]
-// if its leases say that its memory is of another kind.
-func ImportPool(d *Device, kind MemoryKind, pool, leases int) (*ImportedMemoryResource, error) {
-	c, err := d.Context()
-	if err != nil {
-		return nil, err
-	}
-	var l *lessee
-	if leases >= 0 {
-		if l, err = newLessee(leases); err != nil {
-			return nil, badValue("handle", "cannot be imported: %v", err)
-		}
-		if l.kind != kind {
-			_ = l.file.Close()
-			return nil, badValue("handle", "is that of a pool of %v memory, and imported as one of %v memory", l.kind, kind)
-		}
-	}
-	p, err := c.importPool(kind, pool, l)
-	if err != nil {
-		return nil, err
-	}
-	return &ImportedMemoryResource{importedPool: p}, nil
-}
-
-// ShareID is the pool's id in all processes; zero if it is not known.
-func (mr *ImportedMemoryResource) ShareID() PoolID {
-	if mr.lessee == nil {
-		return PoolID{}
-	}
-	return mr.lessee.id
-}
-
-// Kind returns where the pool's memory is.
-func (mr *ImportedMemoryResource) Kind() MemoryKind { return mr.kind }
-
-// Device returns the device that the pool was imported into.
-func (mr *ImportedMemoryResource) Device() *Device { return mr.ctx.dev }
-
-// IsClosed reports whether Close was called.
-func (mr *ImportedMemoryResource) IsClosed() bool { return mr.uses.closed() }
-
-// Allocate fails: only the process that created the pool allocates from it.
-func (mr *ImportedMemoryResource) Allocate(uint64, *Stream) (*Buffer, error) {
-	return nil, badType("", "an imported pool allocates nothing: only the process that created it can")
-}
-
-// Import returns a Buffer over memory that another process has allocated and
-// exported. The caller orders its work after that allocation and what is to be
-// read, for instance with an event that processes share. It calls
-// cuMemPoolImportPointer, cuPointerGetAttribute and cuMemGetAddressRange, unless the memory is imported
-// already.
-//
-// The last holder's release waits for s and unmaps the memory; work in other
-// streams must have completed.
-//
-// Errors: [ErrClosed]; an [*ArgumentError] if the other process has freed the
-// memory, or if it has fewer bytes than e says; an [*Error] if e does not belong
-// to the pool.
-func (mr *ImportedMemoryResource) Import(e PointerExport, s *Stream) (*Buffer, error) {
-	if s == nil {
-		return nil, badType("stream", "is required: imported memory is released when a stream has completed")
-	}
-	if s.ctx != mr.ctx {
-		return nil, badValue("stream", "must be of %v, as the pool is, got one of %v", mr.ctx.dev, s.ctx.dev)
-	}
-	if mr.ctx.IsLost() {
-		return nil, mr.ctx.lostError("memory resource")
-	}
-	if !mr.uses.begin() {
-		return nil, &ClosedError{"memory resource"}
-	}
-	defer mr.end()
-	mr.ctx.Drain()
-	a := &allocation{ctx: mr.ctx, kind: mr.kind, size: e.Size, resource: mr}
-	if mr.lessee != nil && mr.lessee.id != e.Pool {
-		return nil, badValue("descriptor", "is of memory in another pool")
-	}
-	if err := a.useStream(s); err != nil {
-		return nil, err
-	}
-	it, err := mr.borrow(e)
-	if err != nil {
-		unuse(s)
-		return nil, err
-	}
-	mr.held.retain() // it is open: it is in use
-	a.base = it.base
-	a.free = func(a *allocation, s *Stream) { mr.free(a, s, it) }
-	mr.ctx.drv.live.allocations.Add(1)
-	return newBuffer(a), nil
-}
-
-// free gives a back once its stream has completed. With the last Buffer over the
-// memory it frees that here, and then lets the process that allocated it free it.
-// cuMemFree returns when that is done; a free in the order of a stream would have
-// to be waited for.
-func (mr *ImportedMemoryResource) free(a *allocation, s *Stream, it *imported) {
-	on, all := s.OnAnyThread(), &a.ctx.drv.imports
-	counted := false        // guarded by all.mu; a failed call is tried again
-	var ended []importedWay // likewise
-	a.ctx.dispose("cuMemFree", a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
-		if !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
-			return notYet
-		}
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		if !counted {
-			it.count--
-			counted = true
-		}
-		if it.count > 0 || it.freed { // also if it was imported again since the last attempt
-			return driver.CUDA_SUCCESS
-		}
-		r := api.CuMemFree(driver.CUdeviceptr(it.base))
-		if r == driver.CUDA_SUCCESS {
-			ended = all.forget(it)
-		}
-		return r
-	}, func() {
-		all.mu.Lock()
-		if !counted {
-			it.count--
-		}
-		if it.count == 0 && !it.freed { // its context is lost, and the memory with it
-			ended = all.forget(it)
-		}
-		all.mu.Unlock()
-		for _, w := range ended {
-			w.pool.release()
-		}
-		unuse(s)
-		mr.release()
-	})
-}
-
-func (mr *ImportedMemoryResource) end() {
-	if mr.uses.end() {
-		mr.release()
-	}
-}
-
-// Close is documented at [MemoryResource]. It calls cuMemPoolDestroy once the last
-// Buffer and the last resource of the pool are closed.
-func (mr *ImportedMemoryResource) Close() error {
-	if mr.uses.close() {
-		mr.release()
-	}
-	return nil
 }

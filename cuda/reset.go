@@ -227,7 +227,7 @@ func (c *Context) synchronizeRefusing() driver.CUresult {
 		return driver.CUresult(r)
 	}
 	defer c.leavePush(pushed)
-	return c.drv.api.CuCtxSynchronize()
+	return c.synchronize()
 }
 
 // releaseUnlessImported is releaseContext, unless other processes have imported

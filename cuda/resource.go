@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"strings"
-	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -71,9 +68,9 @@ type DeviceMemoryResource struct {
 	owned  bool
 	limit  uint64 // immutable; most bytes of the pool, 0 if it has no limit of its own
 	uses   uses
-	held   refs        // until it is closed, by the caller; and by each allocation
-	lessor *lessor     // immutable; nil unless other processes can import it
-	freed  atomic.Bool // a Buffer's memory has been freed: C code that frees sees to the order itself
+	held   refs                  // until it is closed, by the caller; and by each allocation
+	lessor *lessor               // immutable; nil unless other processes can import it
+	props  driver.CUmemPoolProps // immutable; of a pool of its own
 }
 
 // DefaultMemoryResource returns the resource over the device's default pool,
@@ -113,8 +110,8 @@ func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
 	return mr, nil
 }
 
-// NewDeviceMemoryResource creates a resource with a new pool. It calls
-// cuMemPoolCreate.
+// NewDeviceMemoryResource creates a resource with a pool of its own. It calls
+// cuMemPoolCreate, unless a pool with these options is parked: see [poolParking].
 //
 // Lifetime: the caller must Close it.
 func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, error) {
@@ -122,52 +119,6 @@ func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, e
 		AllocType: int32(driver.CU_MEM_ALLOCATION_TYPE_PINNED), LocationType: int32(driver.CU_MEM_LOCATION_TYPE_DEVICE),
 		LocationID: int32(d.ordinal), MaxSize: o.MaxSize,
 	})
-}
-
-func newPool(d *Device, kind MemoryKind, o PoolOptions, props *driver.CUmemPoolProps) (*DeviceMemoryResource, error) {
-	c, err := d.Context()
-	if err != nil {
-		return nil, err
-	}
-	mr := &DeviceMemoryResource{ctx: c, kind: kind, owned: true, limit: o.MaxSize}
-	if o.Shareable {
-		if err := mr.share(props); err != nil {
-			return nil, err
-		}
-	}
-	mr.pool, err = call1(c, "cuMemPoolCreate", func(api driver.API) (driver.CUmemoryPool, driver.CUresult) {
-		return api.CuMemPoolCreate(props)
-	})
-	if err != nil {
-		mr.closeLeases()
-		return nil, explained(err, "%s", describePool(props))
-	}
-	c.drv.live.pools.Add(1)
-	mr.held.init()
-	threshold := uint64(math.MaxUint64)
-	if o.ReleaseThreshold != nil {
-		threshold = *o.ReleaseThreshold
-	}
-	if err := mr.SetReleaseThreshold(threshold); err != nil {
-		_ = mr.Close()
-		return nil, err
-	}
-	return mr, nil
-}
-
-// describePool says what of a new pool a driver may refuse.
-func describePool(p *driver.CUmemPoolProps) string {
-	text := "a pool"
-	if p.MaxSize > 0 {
-		text = fmt.Sprintf("a pool of at most %d bytes", p.MaxSize)
-	}
-	if driver.CUmemLocationType(p.LocationType) == driver.CU_MEM_LOCATION_TYPE_HOST_NUMA {
-		text += fmt.Sprintf(" on NUMA node %d", p.LocationID)
-		if nodes, err := os.ReadFile("/sys/devices/system/node/online"); err == nil {
-			text += fmt.Sprintf("; the host has %s", strings.TrimSpace(string(nodes)))
-		}
-	}
-	return text
 }
 
 // Kind returns where the pool's memory is: [DeviceMemory], unless
@@ -331,7 +282,6 @@ func (mr *DeviceMemoryResource) got(a *allocation, ptr uint64) *Buffer {
 
 // free frees a in the order of s.
 func (mr *DeviceMemoryResource) free(a *allocation, s *Stream) {
-	mr.freed.Store(true)
 	on := s.OnAnyThread()
 	a.ctx.dispose("cuMemFreeAsync", a.what(), func() (bool, error) {
 		if !mr.MayFree(a.base) {
@@ -491,41 +441,3 @@ func (mr *DeviceMemoryResource) Trim(keep uint64) error {
 
 // IsClosed reports whether Close was called.
 func (mr *DeviceMemoryResource) IsClosed() bool { return mr.uses.closed() }
-
-// Close is documented at [MemoryResource]. It calls cuMemPoolDestroy, except for
-// the default pool: once the last allocation is closed. If it was freed by its
-// Buffer, that waits for the context.
-func (mr *DeviceMemoryResource) Close() error {
-	if !mr.owned {
-		return nil
-	}
-	if mr.uses.close() {
-		mr.release()
-	}
-	return nil
-}
-
-// release lets go of the pool for the caller or for an allocation.
-func (mr *DeviceMemoryResource) release() {
-	if mr.held.release() {
-		mr.destroy()
-	}
-}
-
-// destroy destroys the pool when the device has come past all frees. By its
-// documentation cuMemPoolDestroy may come earlier, and the driver keeps the pool
-// until then. But driver 580 reads freed host memory in a later wait: of six
-// programs that freed memory on a stream, destroyed the pool and then waited, six
-// died (on an H100, 400 rounds each), and of 36 that waited or polled first, none.
-// No attribute of the pool says how far the device is: what is used falls when
-// the free is queued, what is reserved when somebody waits for the stream.
-func (mr *DeviceMemoryResource) destroy() {
-	mr.ctx.disposeSteps("memory pool", nil, &mr.ctx.drv.live.pools, func(api driver.API) (string, driver.CUresult) {
-		if mr.freed.Load() {
-			if r := awaited(mr.ctx.Synchronize()); r != driver.CUDA_SUCCESS {
-				return "cuCtxSynchronize", r
-			}
-		}
-		return "cuMemPoolDestroy", api.CuMemPoolDestroy(mr.pool)
-	}, mr.closeLeases)
-}

@@ -328,7 +328,7 @@
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuMemPoolDestroy``"
+    "``cuMemPoolTrimTo``"
 
 #define DOC_MEMORYRESOURCE_IS_CLOSED \
     "Whether `close` was called."

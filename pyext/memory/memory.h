@@ -79,8 +79,8 @@ enum { TALLY_PINNED,
 QUIET void cudago_tally_add(int kind, int64_t count, int64_t bytes);
 PyObject *cudago_tallies(PyObject *module, PyObject *reset);
 
-/* pool.c: what keeps a pool from being destroyed: its open resource, and each of its cells; then the streams that memory was
- * freed on, until they have come past the frees. See cuda.DeviceMemoryResource. Guarded by the GIL. */
+/* pool.c: what keeps a pool from being given to the next resource: its open resource, and each of its cells. See
+ * cuda.DeviceMemoryResource. Guarded by the GIL. */
 typedef struct {
     int64_t holders;
     uint64_t id; /* Go's handle of the memory resource */
@@ -88,7 +88,7 @@ typedef struct {
     uint32_t n, cap;
 } cudago_pool;
 QUIET cudago_pool *cudago_pool_new(uint64_t id); /* NULL: no memory */
-QUIET int cudago_pool_may_free_on(cudago_pool *p, uint64_t stream); /* to be called before a free; 0: no memory, do without */
+QUIET void cudago_pool_freed_on(cudago_pool *p, uint64_t stream); /* to be called before a free */
 QUIET void cudago_pool_let_go(cudago_pool *p);
 
 typedef struct {

@@ -30,12 +30,10 @@ static QUIET int make_room(cudago_pool *p) {
     return 1;
 }
 
-QUIET int cudago_pool_may_free_on(cudago_pool *p, uint64_t stream) {
+QUIET void cudago_pool_freed_on(cudago_pool *p, uint64_t stream) {
     for (uint32_t i = p->n; i-- > 0;)
-        if (p->streams[i] == stream) return 1;
-    if (p->n == p->cap && !make_room(p)) return 0;
-    p->streams[p->n++] = stream;
-    return 1;
+        if (p->streams[i] == stream) return;
+    if (p->n < p->cap || make_room(p)) p->streams[p->n++] = stream;
 }
 
 QUIET void cudago_pool_let_go(cudago_pool *p) {

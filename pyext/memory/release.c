@@ -110,7 +110,7 @@ QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c) {
 static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
     c->stream->freed = 1;
-    if (c->held && !cudago_pool_may_free_on(c->held, c->stream->id)) c->held->holders++; /* the pool is never destroyed */
+    if (c->held) cudago_pool_freed_on(c->held, c->stream->id);
     return cudago_pool_cell_may_stick(c) ? free_away(c, r) : free_now(c, r);
 }
 

@@ -420,7 +420,7 @@ class MemoryResource:
 
         References
         ----------
-        ``cuMemPoolDestroy``
+        ``cuMemPoolTrimTo``
         """
 
     def __enter__(self) -> Self: ...

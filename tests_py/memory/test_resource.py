@@ -94,6 +94,45 @@ def driver_pools():
     return json.loads(api.driver_objects()).get("MemoryPool", 0)
 
 
+def test_pools_come_and_go_beside_waits_for_the_device(device, stream):
+    """NVIDIA's driver 580 dies where `cuMemPoolDestroy` meets `cuCtxSynchronize`."""
+    over = threading.Event()
+
+    def wait():
+        while not over.is_set():
+            device.sync()
+
+    waiting = [threading.Thread(target=wait) for _ in range(2)]
+    for thread in waiting:
+        thread.start()
+    try:
+        for _ in range(100):
+            with (
+                cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool,
+                pool.allocate(256, stream=stream) as memory,
+            ):
+                memory.fill(1, stream=stream)
+    finally:
+        over.set()
+        for thread in waiting:
+            thread.join()
+    settle()
+
+
+def test_a_pool_that_is_used_again_is_like_new(device, stream):
+    options = cu.PoolOptions(max_size=3 << 20)
+    with cu.DeviceMemoryResource(device, pool=options) as pool:
+        before = pool.options
+        pool.options = replace(before, release_threshold=5, reuse_allow_opportunistic=False)
+        pool.allocate(1 << 20, stream=stream).close()
+    stream.sync()
+    settle()
+    with cu.DeviceMemoryResource(device, pool=options) as pool:
+        assert pool.options == before
+        assert pool.statistics.used == pool.statistics.used_high == 0
+        assert pool.statistics.reserved == 0, "its memory went back to the system"
+
+
 def test_a_pool_is_there_as_long_as_its_memory(device, stream):
     """NVIDIA's driver 580 dies in a wait after a free into a pool that has been destroyed."""
     settle()

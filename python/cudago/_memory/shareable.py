@@ -29,9 +29,14 @@ class Shareable:
 
         The file descriptors of its `IPCAllocationHandle` close too, unless you hold that.
 
+        Notes
+        -----
+        Its memory goes back to the system once the work has ended that was in its streams. The
+        driver's pool is kept for the next resource with the same options.
+
         References
         ----------
-        ``cuMemPoolDestroy``
+        ``cuMemPoolTrimTo``
         """
         cast("Any", super()).close()
         cast("Any", self)._handle = None  # a slot of the subclass

@@ -260,6 +260,7 @@ func (d *simulator) CuCtxSynchronize() driver.CUresult {
 	if r := d.invalidateAll(c); r != driver.CUDA_SUCCESS {
 		return r
 	}
+	defer d.enterWait()()
 	c.synchronize()
 	c.dev.trimPools()
 	return c.outcome()

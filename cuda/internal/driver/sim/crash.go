@@ -57,6 +57,33 @@ func (d *simulator) enterEvent(s *stream, call string) {
 
 func (d *simulator) leaveEvent(s *stream) { s.traffic.events.Add(-1) }
 
+// contextTraffic counts threads inside cuCtxSynchronize and inside the calls that
+// change which memory the pools have, which must not overlap. Of one context or of
+// several: only one was tried.
+type contextTraffic struct{ waits, changes atomic.Int32 }
+
+const poolsMeetWait = "a pool, or memory of an imported one, came or went while cuCtxSynchronize was running"
+
+// enterWait is at the head of cuCtxSynchronize.
+func (d *simulator) enterWait() (leave func()) {
+	d.traffic.waits.Add(1)
+	if d.traffic.changes.Load() > 0 {
+		d.die(poolsMeetWait)
+	}
+	return func() { d.traffic.waits.Add(-1) }
+}
+
+// enterPoolChange is at the head of the calls that destroy a pool or import one, and
+// of those that import or free memory of one that was imported.
+func (d *simulator) enterPoolChange() (leave func()) {
+	d.traffic.changes.Add(1)
+	if d.traffic.waits.Load() > 0 {
+		d.die(poolsMeetWait)
+	}
+	d.linger()
+	return func() { d.traffic.changes.Add(-1) }
+}
+
 // linger makes a call take as long as on a busy machine, so that calls that
 // must not overlap do.
 func (d *simulator) linger() {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -166,6 +167,37 @@ func TestStaleStreamCrashes(t *testing.T) {
 		require.Len(t, texts, 1)
 		require.Regexp(t, "^simulated driver: "+name+" was called with stream 0x", texts[0])
 	}
+}
+
+// Of a process that waits for a context while it destroys a pool: see contextTraffic.
+func TestPoolGoesDuringAWait(t *testing.T) {
+	release, inside := make(chan struct{}), make(chan struct{})
+	c := &crashes{}
+	api, err := sim.Open(sim.Options{
+		CallHost: func(driver.CUhostFn, uintptr) { close(inside); <-release }, Printf: io.Discard, Crash: c.add,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, api.Close()) })
+	o := newOne(t, api)
+	pool, r := o.CuMemPoolCreate(&driver.CUmemPoolProps{
+		AllocType: int32(driver.CU_MEM_ALLOCATION_TYPE_PINNED), LocationType: int32(driver.CU_MEM_LOCATION_TYPE_DEVICE),
+	})
+	ok(t, r)
+	ok(t, o.CuLaunchHostFunc(o.stream, 1, 2))
+	<-inside
+	waited := make(chan driver.CUresult)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		waited <- max(o.CuCtxSetCurrent(o.ctx), o.CuCtxSynchronize())
+	}()
+	time.Sleep(10 * time.Millisecond)
+	ok(t, o.CuMemPoolTrimTo(pool, 0))
+	require.Empty(t, c.take())
+	ok(t, o.CuMemPoolDestroy(pool))
+	require.Len(t, c.take(), 1)
+	close(release)
+	ok(t, <-waited)
 }
 
 // TestCrashEndsTheProcess runs itself again, without a hook.

@@ -163,6 +163,7 @@ func (d *simulator) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUme
 	if flags != 0 || typ != driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	defer d.enterPoolChange()()
 	shared, ordinal, ok := openSharedPool(fd)
 	if !ok || ordinal >= uint64(len(d.devices)) {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
@@ -256,6 +257,7 @@ func (d *simulator) CuMemPoolImportPointer(h driver.CUmemoryPool, data *driver.C
 	if p == nil || p.shared == nil || !p.shared.imported || data == nil {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	defer d.enterPoolChange()()
 	offset := binary.LittleEndian.Uint64(data.Reserved[16:])
 	size := binary.LittleEndian.Uint64(data.Reserved[24:])
 	var state [2]uint64

@@ -193,6 +193,9 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 		(&graphFreeWork{a.graph}).run(nil)
 		return a.ctx.result()
 	}
+	if a.place != nil && a.place.pool.imported {
+		defer d.enterPoolChange()()
+	}
 	if !d.give(a, "cuMemFree") {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}

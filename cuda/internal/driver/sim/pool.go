@@ -222,6 +222,9 @@ func (d *simulator) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driv
 			return r
 		}
 	}
+	if a.place != nil && a.place.pool.imported {
+		defer d.enterPoolChange()()
+	}
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return r
 	}
@@ -300,6 +303,7 @@ func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
 	if p == nil || p == p.dev.defaultPool {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
+	defer d.enterPoolChange()()
 	if p.shared != nil && p.shared.imported {
 		if now, r := d.mayDestroyImported(p.shared); !now {
 			return r

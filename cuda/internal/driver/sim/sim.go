@@ -81,6 +81,7 @@ type simulator struct {
 	peerings peerings
 
 	check   checker
+	traffic contextTraffic
 	shuffle *shuffler // nil without a seed
 	stuck   stuck
 
