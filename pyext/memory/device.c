@@ -96,10 +96,15 @@ PyObject *cudago_given(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     return NEW_REF(args[1]);
 }
 
+static QUIET int check_open(ResourceObject *r) {
+    if (r->closed) return cudago_raise_closed("memory resource"), -1;
+    return r->kind == RESOURCE_PYTHON || cudago_resource_now(r) ? 0 : -1;
+}
+
 /* The size comes by position: a resource may call it otherwise. */
 static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *nbytes, *on;
-    if (cudago_read_allocate(args, n, names, &nbytes, &on)) return NULL;
+    if (check_open((ResourceObject *)resource) || cudago_read_allocate(args, n, names, &nbytes, &on)) return NULL;
     if (!on) return PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream"), NULL;
     PyObject *method = PyObject_GetAttrString(resource, "allocate");
     PyObject *size = Py_BuildValue("(O)", nbytes), *stream = Py_BuildValue("{sO}", "stream", on);
@@ -147,11 +152,6 @@ static int32_t of_resource(ResourceObject *r) {
     return device ? ordinal : -2;
 }
 
-static QUIET int check_open(ResourceObject *r) {
-    if (r->closed) return cudago_raise_closed("memory resource"), -1;
-    return r->kind == RESOURCE_PYTHON || cudago_resource_now(r) ? 0 : -1;
-}
-
 /* Every later allocation would raise it. */
 static int check_resource(DeviceObject *self, ResourceObject *r) {
     if (r->kind == RESOURCE_IMPORTED)
@@ -176,10 +176,12 @@ static int device_set_resource(DeviceObject *self, PyObject *value, void *unused
 static PyObject *device_sync(DeviceObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
+    cudago_awaited *streams = cudago_awaited_begin(self->ordinal);
     int failed = cudago_wait(WAIT_DEVICE, (uint64_t)self->ordinal);
+    cudago_awaited_end(streams, !failed);
     cudago_give_way();
-    if (failed) return NULL;
-    if (cudago_print_flush()) return NULL;
+    if (failed || cudago_print_flush()) return NULL;
+    CUDAGO_ENTER(NULL); /* what the work kept may be released now */
     Py_RETURN_NONE;
 }
 

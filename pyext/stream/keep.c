@@ -106,15 +106,59 @@ static void drop_batch(cudago_stream *s) {
     free(b);
 }
 
-/* The batch comes first: where it is gone, the reaper has it, and Go waits until that has moved it on. What is released may
- * be a graph or an event, whose end can wait in the driver for a thread that waits for a callback, or is stuck in a launch: while
- * there is one it is left to the reaper, so that a wait that is over never hangs. */
-void cudago_let_go(cudago_stream *s) {
-    uint64_t id = s->id;
-    drop_batch(s);
+/* What waits in Go. What is released may be a graph or an event, whose end can wait in the driver for a thread that waits for
+ * a callback, or is stuck in a launch: while there is one it is left to the reaper, so that a wait that is over never hangs. */
+static void settle(uint64_t id) {
     if (cudago_callbacks_alive || cudago_queues_busy()) return;
     if (!cudagoLineOwes(id)) return; /* beside a busy thread it takes milliseconds to get the GIL back */
     Py_BEGIN_ALLOW_THREADS
     cudagoLineSettle(id);
     Py_END_ALLOW_THREADS
+}
+
+/* The batch comes first: where it is gone, the reaper has it, and Go waits until that has moved it on. */
+void cudago_let_go(cudago_stream *s) {
+    uint64_t id = s->id;
+    drop_batch(s);
+    settle(id);
+}
+
+/* By number, since a block may go during the wait, and one that nobody has any more cannot be held. */
+struct cudago_awaited {
+    struct cudago_awaited *next;
+    uint64_t id, position; /* 0: nothing is pending */
+    int kept;
+};
+static QUIET cudago_awaited *add_awaited(cudago_awaited *all, cudago_stream *s) {
+    cudago_awaited *a = malloc(sizeof *a);
+    if (!a) return all; /* then the reaper learns of it */
+    uint64_t queued = atomic_load(&s->clock->queued);
+    if (atomic_load(&s->clock->proven) >= queued) queued = 0;
+    *a = (cudago_awaited){all, s->id, queued, atomic_load(&s->kept) != NULL};
+    return a;
+}
+/* Streams of other contexts go on. */
+cudago_awaited *cudago_awaited_begin(int32_t device) {
+    cudago_awaited *all = NULL;
+    uintptr_t ctx = cudago_context_of(device);
+    for (cudago_stream *s = cudago_streams; s; s = s->next)
+        if (s->device == device && !cudago_stream_lost(s) && s->ctx == ctx) all = add_awaited(all, s);
+    return all;
+}
+static void over(const cudago_awaited *a) {
+    if (a->position) cudagoLineProved(a->id, a->position);
+    for (cudago_stream *s = a->kept ? cudago_streams : NULL; s; s = s->next)
+        if (s->id == a->id) {
+            drop_batch(s);
+            break;
+        }
+    settle(a->id);
+}
+void cudago_awaited_end(cudago_awaited *all, int waited) {
+    while (all) {
+        cudago_awaited *a = all;
+        all = a->next;
+        if (waited) over(a);
+        free(a);
+    }
 }

@@ -355,6 +355,10 @@ QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);
 cudago_batch *cudago_batch_take(cudago_stream *s); /* the open batch, now the caller's, or NULL. Any thread */
 void cudago_let_go(cudago_stream *s); /* after a wait: drops what was kept for work that is known to have ended; runs Python, releases the GIL */
+/* What is queued in the streams of a device before a wait for all of it, and what follows from the wait: as for one stream. */
+typedef struct cudago_awaited cudago_awaited;
+cudago_awaited *cudago_awaited_begin(int32_t device);
+void cudago_awaited_end(cudago_awaited *all, int waited);
 
 /* --- semaphores of other APIs: semaphore.c ----------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Once a stream was waited for, nothing is held for its work: memory can be closed and resized."""
+"""Once work was waited for, nothing is held for it: memory can be closed and resized."""
 
 from __future__ import annotations
 
@@ -31,19 +31,24 @@ def no_callbacks():
     settle()
 
 
-def test_memory_that_a_launch_had_is_closed(kernel, stream):
+@pytest.fixture(params=["stream", "device"])
+def sync(request, stream, device):
+    return {"stream": stream, "device": device}[request.param].sync
+
+
+def test_memory_that_a_launch_had_is_closed(kernel, stream, sync):
     for _ in range(ROUNDS):
         pinned = cu.PinnedMemoryResource().allocate(256)
         view = np.frombuffer(pinned, "f4")
         # Longer than the operands stay where the waiting thread drops them.
         cu.launch(stream, CONFIG, kernel, view, 20000)
         del view
-        stream.sync()
+        sync()
         pinned.close()
 
 
 @pytest.mark.parametrize("way", ["close", "update"])
-def test_an_array_that_a_graph_had_is_resized(device, stream, way):
+def test_an_array_that_a_graph_had_is_resized(device, stream, sync, way):
     x = device.allocate(256, stream=stream)
     for _ in range(ROUNDS):
         array = bytearray(256)
@@ -55,7 +60,7 @@ def test_an_array_that_a_graph_had_is_resized(device, stream, way):
             step.close()
         else:
             step["up"].update(src=bytes(256))
-        stream.sync()
+        sync()
         array.append(1)
         step.close()
     x.close()

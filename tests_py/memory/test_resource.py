@@ -173,6 +173,21 @@ def test_a_pool_is_there_as_long_as_a_graph_that_uses_its_memory(device, stream)
     assert driver_pools() == before
 
 
+def test_a_closed_resource_of_python_that_is_a_devices(device, stream):
+    before = device.memory_resource
+    counting = Counting(before)
+    device.memory_resource = counting
+    try:
+        device.allocate(64, stream=stream).close()
+        counting.close()
+        for make in (device.allocate, lambda n, stream: cu.empty(n, "u1", stream=stream)):
+            with pytest.raises(cu.ClosedError, match="memory resource is closed"):
+                make(64, stream=stream)
+        assert counting.live == 1
+    finally:
+        device.memory_resource = before
+
+
 def test_a_resource_written_in_python(device, stream):
     counting = Counting(device.memory_resource)
     t = cu.empty(10, "f4", stream=stream, resource=counting)

@@ -230,24 +230,29 @@ def import_buffer(
         raise TypeError(
             f"descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}"
         )
-    d = descriptor
-    for name in ("allocation_size", "slot", "offset", "size"):
-        value = getattr(d, name)
-        if not isinstance(value, SupportsIndex):
-            raise TypeError(f"{name} of the descriptor must be an int, not {type(value).__name__}")
-        if not 0 <= operator.index(value) < 1 << 63:
-            raise ValueError(
-                f"descriptor has {name} {number_text(value)}, which must be 0 to 2**63-1"
-            )
-    if not 0 <= d.offset <= d.offset + d.size <= d.allocation_size:
-        raise ValueError(
-            f"descriptor has bytes {d.offset} to {d.offset + d.size} of {d.allocation_size}"
-        )
-    whole = _core._buffer_import(resource, stream, d.data, d.pool, d.allocation_size, d.slot)
-    if (d.offset, d.size) == (0, d.allocation_size):
+    allocated, slot, offset, size = (
+        _number(descriptor, name) for name in ("allocation_size", "slot", "offset", "size")
+    )
+    if offset + size > allocated:
+        raise ValueError(f"descriptor has bytes {offset} to {offset + size} of {allocated}")
+    whole = _core._buffer_import(
+        resource, stream, descriptor.data, descriptor.pool, allocated, slot
+    )
+    if (offset, size) == (0, allocated):
         return whole
     with whole:
-        return whole[d.offset : d.offset + d.size]
+        return whole[offset : offset + size]
+
+
+def _number(descriptor: IPCBufferDescriptor, name: str) -> int:
+    """Return a number of a descriptor; it is asked once."""
+    value = getattr(descriptor, name)
+    if not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name} of the descriptor must be an int, not {type(value).__name__}")
+    number = operator.index(value)
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"descriptor has {name} {number_text(number)}, which must be 0 to 2**63-1")
+    return number
 
 
 def _reduce_handle(handle: IPCAllocationHandle) -> tuple[Any, ...]:
