@@ -28,6 +28,20 @@ type poolEnd struct {
 	events   []*cuda.Event  // behind the frees
 }
 
+// record records an event behind the frees of s. Where none can be, their memory
+// comes back with the next wait of anybody.
+func (p *poolEnd) record(s *cuda.Stream, create bool, call func(*cuda.Stream, *cuda.Event) (bool, error)) {
+	e, err := s.Context().TakeEvent(create)
+	if err != nil || e == nil {
+		return
+	}
+	if recorded, err := call(s, e); err == nil && recorded {
+		p.events = append(p.events, e)
+	} else {
+		s.Context().PutEvent(e)
+	}
+}
+
 // Step implements [finalize.Item].
 func (p *poolEnd) Step() (done bool, err error) {
 	border.Driver.Load().Relaxed(func() {
@@ -38,16 +52,7 @@ func (p *poolEnd) Step() (done bool, err error) {
 
 func (p *poolEnd) step() (done bool, err error) {
 	for ; len(p.streams) > 0; p.streams = p.streams[1:] {
-		s := p.streams[0]
-		e, err := s.Context().TakeEvent(true)
-		if err != nil {
-			continue // then it is somebody else's wait
-		}
-		if recorded, err := s.RecordAside(e); err == nil && recorded {
-			p.events = append(p.events, e)
-		} else {
-			s.Context().PutEvent(e)
-		}
+		p.record(p.streams[0], true, (*cuda.Stream).RecordAside)
 	}
 	for ; len(p.events) > 0; p.events = p.events[1:] {
 		e := p.events[0]
@@ -64,8 +69,9 @@ func (p *poolEnd) step() (done bool, err error) {
 }
 
 // cudagoPoolRelease leaves a pool to the reaper, with the streams that its memory was
-// freed on. Those that others have are left out: an event recorded there could meet
-// a capture that begins.
+// freed on. In those of ours whose handle others have, the reaper may record nothing,
+// since another library's capture could begin there meanwhile: this thread, which
+// uses them, does. The handles of other libraries' streams may be stale.
 //
 //export cudagoPoolRelease
 func cudagoPoolRelease(id C.uint64_t, freedOn *C.uint64_t, n C.int) {
@@ -75,10 +81,18 @@ func cudagoPoolRelease(id C.uint64_t, freedOn *C.uint64_t, n C.int) {
 	}
 	end := &poolEnd{resource: r}
 	for _, id := range unsafe.Slice(freedOn, int(n)) {
-		if l, err := stream.Lines.Get(uint64(id)); err == nil {
-			if s := l.Stream(); s.IsDefault() || !s.IsExposed() && !s.IsForeign() {
-				end.streams = append(end.streams, s.OnAnyThread())
-			}
+		l, err := stream.Lines.Get(uint64(id))
+		if err != nil {
+			continue
+		}
+		switch s := l.Stream(); {
+		case s.IsDefault():
+			end.streams = append(end.streams, s.OnAnyThread())
+		case s.IsForeign():
+		case s.IsExposed():
+			border.Callbacks.Alone(func() { end.record(s, false, (*cuda.Stream).RecordUncaptured) })
+		default:
+			end.streams = append(end.streams, s)
 		}
 	}
 	border.Reaper.Add(end)

@@ -119,18 +119,24 @@ def test_pools_come_and_go_beside_waits_for_the_device(device, stream):
     settle()
 
 
-def test_a_pool_that_is_used_again_is_like_new(device, stream):
-    options = cu.PoolOptions(max_size=3 << 20)
+@pytest.mark.parametrize("exposed", [False, True], ids=["own", "exposed"])
+def test_a_pool_that_is_used_again_is_like_new(device, exposed):
+    stream = device.create_stream()
+    if exposed:
+        assert stream.handle  # others may have it
+    options = cu.PoolOptions(max_size=300 << 20)
     with cu.DeviceMemoryResource(device, pool=options) as pool:
         before = pool.options
         pool.options = replace(before, release_threshold=5, reuse_allow_opportunistic=False)
-        pool.allocate(1 << 20, stream=stream).close()
+        pool.allocate(256 << 20, stream=stream).close()
     stream.sync()
     settle()
     with cu.DeviceMemoryResource(device, pool=options) as pool:
         assert pool.options == before
         assert pool.statistics.used == pool.statistics.used_high == 0
-        assert pool.statistics.reserved == 0, "its memory went back to the system"
+        # Its memory went back to the system, but for a block that the driver may keep.
+        assert pool.statistics.reserved <= 32 << 20
+    stream.close()
 
 
 def test_a_pool_is_there_as_long_as_its_memory(device, stream):
