@@ -84,3 +84,16 @@ int cudago_wait(enum cudago_wait_kind kind, uint64_t id) {
     }
     return st.kind ? cudago_raise(&st) : 0;
 }
+
+int cudago_task(uint64_t task, uint64_t made[2]) {
+    cudago_status st = {0};
+    for (int again = 1; again && !st.kind;) {
+        Py_BEGIN_ALLOW_THREADS
+        again = cudagoTaskSlice(task, CUDAGO_SLICE_MS, made, &st);
+        Py_END_ALLOW_THREADS
+        if (!again || st.kind || !cudago_interrupted()) continue;
+        cudagoTaskAbandon(task);
+        return -1;
+    }
+    return st.kind ? cudago_raise(&st) : 0;
+}

@@ -90,13 +90,15 @@ static QUIET cudago_stream *may_import(ResourceObject *self, StreamObject *strea
 
 static uint64_t import_away(ResourceObject *self, cudago_shared *e, cudago_stream *s, uint64_t *ptr) {
     cudago_status st = {0};
-    uint64_t resource = self->id, stream = s->id, id;
+    uint64_t resource = self->id, stream = s->id, task, made[2] = {0};
     Py_BEGIN_ALLOW_THREADS
-    id = cudagoBufferImport(resource, e, stream, ptr, &st);
+    task = cudagoBufferImportBegin(resource, e, stream, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), 0;
-    if (!cudago_made("buffer", self->home, self->generation)) return id;
-    cudagoBufferRelease(id);
+    if (cudago_task(task, made)) return 0;
+    *ptr = made[1];
+    if (!cudago_made("buffer", self->home, self->generation)) return made[0];
+    cudagoBufferRelease(made[0]);
     return 0;
 }
 

@@ -11,6 +11,9 @@ package memory
 import "C"
 
 import (
+	"io"
+	"os"
+	"syscall"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -18,19 +21,70 @@ import (
 	"github.com/cudago/cudago/pyext/stream"
 )
 
-// cudagoResourceImported makes a resource over another process's pool, of device
-// memory unless pinned is not 0, and leaves the descriptors open.
+// cudagoResourceImportBegin begins to make a resource over another process's pool, of
+// device memory unless pinned is not 0: a task that makes its number. It leaves the
+// descriptors to the caller.
 //
-//export cudagoResourceImported
-func cudagoResourceImported(ordinal C.int32_t, pinned, pool, leases C.int, st *C.cudago_status) C.uint64_t {
+//export cudagoResourceImportBegin
+func cudagoResourceImportBegin(ordinal C.int32_t, pinned, pool, leases C.int, st *C.cudago_status) (task C.uint64_t) {
 	kind := cuda.DeviceMemory
 	if pinned != 0 {
 		kind = cuda.PinnedMemory
 	}
-	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
-		mr, err := cuda.ImportPool(dev, kind, int(pool), int(leases))
-		return resource{MemoryResource: mr}, err
+	guard(st, func() error {
+		dev, err := border.Driver.Load().Device(int(ordinal))
+		if err != nil {
+			return err
+		}
+		files, err := duplicates(int(pool), int(leases)) // the caller's may be closed during an abandoned task
+		if err != nil {
+			return err
+		}
+		task = C.uint64_t(border.BeginTask(func(t *border.Task) error {
+			defer closeAll(files)
+			mr, err := cuda.ImportPool(dev, kind, files[0], files[1])
+			if err != nil {
+				return err
+			}
+			id := Resources.Put(resource{MemoryResource: mr})
+			t.Made[0], t.Undo = id, func() error { return takeAndClose(Resources, id) }
+			return nil
+		}))
+		return nil
 	})
+	return task
+}
+
+// duplicates returns new descriptors of the same files; -1 stays -1.
+func duplicates(fds ...int) (files []int, err error) {
+	const duplicate = 1030 // F_DUPFD_CLOEXEC, linux/fcntl.h
+	for _, fd := range fds {
+		if fd >= 0 {
+			made, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), duplicate, 0)
+			if failed != 0 {
+				closeAll(files)
+				return nil, os.NewSyscallError("fcntl", failed)
+			}
+			fd = int(made)
+		}
+		files = append(files, fd)
+	}
+	return files, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			_ = syscall.Close(fd)
+		}
+	}
+}
+
+func takeAndClose[T io.Closer](table *border.Table[T], id uint64) error {
+	if made, ok := table.Take(id); ok {
+		return made.Close()
+	}
+	return nil
 }
 
 // sharer is a resource that knows the number by which processes share it.
@@ -85,10 +139,11 @@ func cudagoPointerExport(mr, base, size C.uint64_t, data *C.cudago_shared, st *C
 	})
 }
 
-// cudagoBufferImport makes a cuda.Buffer over memory of another process.
+// cudagoBufferImportBegin begins to make a cuda.Buffer over memory of another process:
+// a task that makes its number and its address.
 //
-//export cudagoBufferImport
-func cudagoBufferImport(mr C.uint64_t, data *C.cudago_shared, on C.uint64_t, ptr *C.uint64_t, st *C.cudago_status) (id C.uint64_t) {
+//export cudagoBufferImportBegin
+func cudagoBufferImportBegin(mr C.uint64_t, data *C.cudago_shared, on C.uint64_t, st *C.cudago_status) (task C.uint64_t) {
 	guard(st, func() error {
 		r, err := Resources.Get(uint64(mr))
 		if err != nil {
@@ -103,18 +158,22 @@ func cudagoBufferImport(mr C.uint64_t, data *C.cudago_shared, on C.uint64_t, ptr
 		if err != nil {
 			return err
 		}
-		b, err := p.Import(cuda.PointerExport{
+		e := cuda.PointerExport{
 			Data: *(*[cuda.SharedBytes]byte)(unsafe.Pointer(&data.data)), Pool: *(*cuda.PoolID)(unsafe.Pointer(&data.pool)),
 			Size: uint64(data.size), Slot: int64(data.slot),
-		}, s)
-		if err != nil {
-			return err
 		}
-		*ptr = C.uint64_t(b.Ptr())
-		id = C.uint64_t(buffers.Put(b))
+		task = C.uint64_t(border.BeginTask(func(t *border.Task) error {
+			b, err := p.Import(e, s)
+			if err != nil {
+				return err
+			}
+			id := buffers.Put(b)
+			t.Made, t.Undo = [2]uint64{id, b.Ptr()}, func() error { return takeAndClose(buffers, id) }
+			return nil
+		}))
 		return nil
 	})
-	return id
+	return task
 }
 
 // cudagoMayFree reports whether no other process has imported an allocation; then

@@ -110,9 +110,12 @@ PyObject *cudago_resource_imported(PyObject *module, PyObject *args) {
     int pinned, pool, leases;
     if (!PyArg_ParseTuple(args, "OOpii", &m.cls, &device, &pinned, &pool, &leases) || making_begin(&m, device)) return NULL;
     if (pinned) m.space = SPACE_PINNED, m.device = -1;
+    uint64_t task, made[2] = {0};
     Py_BEGIN_ALLOW_THREADS
-    m.id = cudagoResourceImported(m.home, pinned, pool, leases, &m.st);
+    task = cudagoResourceImportBegin(m.home, pinned, pool, leases, &m.st);
     Py_END_ALLOW_THREADS
+    if (!m.st.kind && cudago_task(task, made)) return NULL;
+    m.id = made[0];
     return making_end(&m);
 }
 

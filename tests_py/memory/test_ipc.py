@@ -736,3 +736,44 @@ def test_received_memory_that_ends_leaves_no_file_open(two):
             process.join()
         """
     ) == ["0"]
+
+
+def test_ctrl_c_ends_an_import_that_waits_for_another_threads_wait(two):
+    """What the import makes when the wait is over is given back."""
+    assert two(
+        """
+        def child(pipe, handle, descriptor):
+            import _thread, threading
+            from cudago.testing import hold
+            device = cu.Device()
+            stream = device.create_stream()
+            pool = cu.DeviceMemoryResource.from_allocation_handle(device, handle)
+            alone = cu.IPCAllocationHandle(os.dup(handle.fileno()))
+            before = cu.live_objects()
+            for make in (
+                lambda: cu.DeviceMemoryResource.from_allocation_handle(device, alone),
+                lambda: cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream),
+            ):
+                with hold(stream):
+                    waiting = threading.Thread(target=device.sync)
+                    waiting.start()
+                    threading.Timer(0.3, _thread.interrupt_main).start()
+                    time.sleep(0.1)
+                    raises(KeyboardInterrupt, "", make)
+                waiting.join()
+                for _ in range(100):
+                    settle()
+                    if cu.live_objects() == before:
+                        break
+                    time.sleep(0.05)
+                print(cu.live_objects() == before)
+                make().close()
+            pool.close()
+
+        def parent():
+            device, stream, pool, buffer = shared()
+            process, pipe = main(child, pool.get_allocation_handle(), buffer.ipc_descriptor)
+            process.join()
+            print(process.exitcode)
+        """
+    ) == ["True", "True", "0"]

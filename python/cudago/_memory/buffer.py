@@ -195,10 +195,14 @@ class Buffer(_core.Buffer):
 
         Notes
         -----
-        Blocks until the memory is mapped. It does not wait for work of the other process: share an
-        event for that, or wait there before the descriptor is sent. ``multiprocessing`` sends
-        buffers by itself, and imports them on the device's default stream. Memory that is imported
-        several times has one address, and is unmapped with its last buffer.
+        Blocks until the memory is mapped, and before that until no thread is in `Device.sync`:
+        NVIDIA's driver, 580, crashes where the two meet, so do not import while another library
+        waits for the device. Ctrl-C ends the wait.
+
+        It does not wait for work of the other process: share an event for that, or wait there
+        before the descriptor is sent. ``multiprocessing`` sends buffers by itself, and imports them
+        on the device's default stream. Memory that is imported several times has one address, and
+        is unmapped with its last buffer.
 
         References
         ----------

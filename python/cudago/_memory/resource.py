@@ -331,6 +331,9 @@ class DeviceMemoryResource(Shareable, _Pooled):
 
         Notes
         -----
+        Blocks until no thread is in `Device.sync`, as `Buffer.from_ipc_descriptor` does. Ctrl-C
+        ends the wait.
+
         The pool stays imported as long as this object or a buffer of it is open. Imported again, it
         is another object over the same imported pool, and its memory has the same address: that is
         freed with the last buffer of all of them.
