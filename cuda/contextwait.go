@@ -15,14 +15,25 @@ import (
 // that begin while it already waits are safe. So a wait and a beginning each
 // announce themselves first, and look for the other then: the wait is refused
 // while a capture is open, and the beginning waits until no wait is young.
+//
+// And some calls are made in the gaps between waits only, see apart.
 type contextWaits struct {
-	mu    sync.Mutex
-	since map[*time.Time]bool // guarded by mu
-
-	// inside is shared by the waits while they are in the driver. Taken before any
-	// other lock that is held across a driver call.
-	inside sync.RWMutex
+	mu     sync.Mutex
+	since  map[*time.Time]bool // guarded by mu; the waits, by when they began
+	gap    bool                // guarded by mu; a call is made apart from them
+	wanted time.Time           // guarded by mu; until then new waits let a gap come
+	turn   time.Time           // guarded by mu; until then no gap is wanted
 }
+
+const (
+	// gapPatience is how long new waits let a gap come. One that is under way may
+	// wait for what follows a new one, so that is never for good.
+	gapPatience = 20 * time.Millisecond
+	// waitsTurn is how long waits may then begin, whoever wants a gap.
+	waitsTurn = time.Millisecond
+	// waitsPoll lies between two looks at the other side.
+	waitsPoll = 50 * time.Microsecond
+)
 
 // apart runs a call that adds or removes memory of pools, of those that NVIDIA's
 // driver, 580.159, crashes in while a thread is in cuCtxSynchronize: it reads
@@ -31,47 +42,79 @@ type contextWaits struct {
 // that has imported. It waits until no wait of ours is there, and delays those that
 // come meanwhile. Not with the GIL.
 func (w *contextWaits) apart(call func()) {
-	w.inside.Lock()
-	defer w.inside.Unlock()
+	for !w.beginGap() {
+		time.Sleep(waitsPoll)
+	}
+	defer w.endGap()
 	call()
 }
 
-// tryApart is apart for a release, which returns notYet instead of waiting.
+// tryApart is apart for a release, which returns notYet instead of waiting. New
+// waits delay themselves until it is tried again, or lost patience.
 func (w *contextWaits) tryApart(call func() driver.CUresult) driver.CUresult {
-	if !w.inside.TryLock() {
+	if !w.beginGap() {
 		return notYet
 	}
-	defer w.inside.Unlock()
+	defer w.endGap()
 	return call()
 }
 
-// synchronize calls cuCtxSynchronize.
-//
-// Preconditions: c is current.
-func (c *Context) synchronize() driver.CUresult {
-	c.drv.waits.inside.RLock()
-	defer c.drv.waits.inside.RUnlock()
-	return c.drv.api.CuCtxSynchronize()
+func (w *contextWaits) beginGap() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gap {
+		return false
+	}
+	if len(w.since) > 0 {
+		if now := time.Now(); now.After(w.turn) {
+			w.wanted = now.Add(gapPatience)
+			w.turn = w.wanted.Add(waitsTurn)
+		}
+		return false
+	}
+	w.gap = true
+	return true
+}
+
+func (w *contextWaits) endGap() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gap, w.wanted = false, time.Time{}
+	w.turn = time.Now().Add(waitsTurn)
+}
+
+// begin blocks while a gap is there or wanted, and announces a wait then.
+func (w *contextWaits) begin() (end func()) {
+	for {
+		if since := w.tryBegin(); since != nil {
+			return func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				delete(w.since, since)
+			}
+		}
+		time.Sleep(waitsPoll)
+	}
+}
+
+// tryBegin returns nil if the wait may not begin now.
+func (w *contextWaits) tryBegin() (since *time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now() // with the lock: the wait is young from when it is seen
+	if w.gap || now.Before(w.wanted) {
+		return nil
+	}
+	if w.since == nil {
+		w.since = make(map[*time.Time]bool)
+	}
+	w.since[&now] = true
+	return &now
 }
 
 // entered is the age from which a wait certainly is inside the driver. What it
 // waits for may come only after the capture, so no beginning waits longer.
 const entered = 100 * time.Millisecond
-
-func (w *contextWaits) begin() (end func()) {
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.since == nil {
-		w.since = make(map[*time.Time]bool)
-	}
-	w.since[&now] = true
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.since, &now)
-	}
-}
 
 func (w *contextWaits) young() bool {
 	w.mu.Lock()
@@ -96,7 +139,7 @@ func (d *Driver) countCapture() {
 			return
 		}
 		d.captures.Add(-1)
-		time.Sleep(50 * time.Microsecond)
+		time.Sleep(waitsPoll)
 	}
 }
 
@@ -115,5 +158,5 @@ func (c *Context) Synchronize() error {
 		return err
 	}
 	defer leave()
-	return c.waited("cuCtxSynchronize", c.synchronize())
+	return c.waited("cuCtxSynchronize", c.drv.api.CuCtxSynchronize())
 }

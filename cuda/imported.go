@@ -27,40 +27,39 @@ type imports struct {
 
 // handleCount is one handle of the driver: it is destroyed as often as it was
 // returned, once no importedPool has it.
-type handleCount struct{ returned, holders int }
+type handleCount struct {
+	ctx      *Context // of the first import; a reset ends the handle
+	returned int      // guarded by imports.mu
+	holders  int      // guarded by imports.mu
+}
 
 // add counts an importedPool with the handle that it was returned.
 //
 // Preconditions: mu is held.
 func (all *imports) add(p *importedPool) {
 	n := all.handles[p.pool]
-	if n == nil {
-		n = &handleCount{}
+	if n == nil || n.ctx.IsLost() {
+		n = &handleCount{ctx: p.ctx}
 		if all.handles == nil {
 			all.handles = map[driver.CUmemoryPool]*handleCount{}
 		}
 		all.handles[p.pool] = n
-		p.ctx.drv.live.pools.Add(1)
 	}
 	n.returned++
 	n.holders++
+	p.count = n
+	p.ctx.drv.live.pools.Add(1)
 }
 
-// remove undoes add. It returns how often the handle is to be destroyed now.
+// remove undoes add, unless that is done. It reports whether the handle has to go.
 //
 // Preconditions: mu is held.
-func (all *imports) remove(p *importedPool) (times int) {
-	if p.lessee != nil {
-		if key := (poolKey{p.ctx, p.lessee.id}); all.pools[key] == p {
-			delete(all.pools, key)
-		}
+func (all *imports) remove(p *importedPool) (last bool) {
+	if !p.removed {
+		p.removed = true
+		p.count.holders--
 	}
-	n := all.handles[p.pool]
-	if n.holders--; n.holders > 0 {
-		return 0
-	}
-	delete(all.handles, p.pool)
-	return n.returned
+	return p.count.holders == 0
 }
 
 type poolKey struct {
@@ -73,10 +72,12 @@ type importedPool struct {
 	ctx    *Context
 	kind   MemoryKind // DeviceMemory or PinnedMemory
 	pool   driver.CUmemoryPool
-	lessee *lessee // nil without leases
-	held   refs    // by each ImportedMemoryResource until it is closed, each allocation and each import
+	count  *handleCount // of pool
+	lessee *lessee      // nil without leases
+	held   refs         // by each ImportedMemoryResource until it is closed, each allocation and each import
 
-	memory map[importKey]*imported // guarded by imports.mu
+	memory  map[importKey]*imported // guarded by imports.mu
+	removed bool                    // guarded by imports.mu; it counts no more
 }
 
 // importKey says which memory of a pool it is: its lease, which it has alone, or
@@ -118,9 +119,8 @@ func (c *Context) importPool(kind MemoryKind, fd int, l *lessee) (*importedPool,
 	if err == nil {
 		return p, nil
 	}
-	if p.pool != 0 { // nobody was given access to it
-		c.drv.live.pools.Add(1)
-		c.disposePool(p.pool, 1)
+	if p.count != nil { // nobody was given access to it
+		p.dispose()
 	}
 	p.closeLeases()
 	return nil, err
@@ -140,10 +140,13 @@ func (c *Context) importPoolApart(kind MemoryKind, fd int, l *lessee) (*imported
 		}
 	}
 	p := &importedPool{ctx: c, kind: kind, lessee: l, memory: map[importKey]*imported{}}
-	if err := p.open(fd); err != nil {
+	err := p.open(fd)
+	if p.pool != 0 {
+		all.add(p)
+	}
+	if err != nil {
 		return p, err
 	}
-	all.add(p)
 	p.held.init()
 	if l != nil {
 		if all.pools == nil {
@@ -177,32 +180,54 @@ func (p *importedPool) open(fd int) error {
 	return err
 }
 
-// release lets go of the pool, and destroys it with the last holder. Meanwhile it
-// may be imported anew.
+// release lets go of the pool, and destroys it with the last holder.
 func (p *importedPool) release() {
 	if !p.held.release() {
 		return
 	}
-	all := &p.ctx.drv.imports
-	all.mu.Lock() // across the call: a thread that imports the pool meanwhile gets a handle that is not destroyed
-	defer all.mu.Unlock()
-	if times := all.remove(p); times > 0 {
-		p.ctx.disposePool(p.pool, times)
+	if p.lessee != nil {
+		p.ctx.drv.imports.unname(poolKey{p.ctx, p.lessee.id}, p)
 	}
+	p.dispose()
 	p.closeLeases()
 }
 
-// disposePool destroys an imported pool as often as it was imported. Unlike those
-// of [poolParking] such pools go: nobody can allocate from them.
-func (c *Context) disposePool(pool driver.CUmemoryPool, times int) {
-	c.dispose("cuMemPoolDestroy", "imported memory pool", nil, &c.drv.live.pools, func(api driver.API) driver.CUresult {
-		return c.drv.waits.tryApart(func() (r driver.CUresult) {
-			for range times {
-				r = max(r, api.CuMemPoolDestroy(pool))
+// unname has the pool imported anew from now on.
+func (all *imports) unname(key poolKey, p *importedPool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.pools[key] == p {
+		delete(all.pools, key)
+	}
+}
+
+// dispose destroys the pool as often as it was imported, unless it was imported
+// anew when that can be done: then that import will. Unlike those of [poolParking]
+// such pools go: nobody can allocate from them.
+func (p *importedPool) dispose() {
+	drv := p.ctx.drv
+	all := &drv.imports
+	p.ctx.dispose("cuMemPoolDestroy", "imported memory pool", nil, &drv.live.pools, func(api driver.API) driver.CUresult {
+		return drv.waits.tryApart(func() driver.CUresult {
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			if !all.remove(p) {
+				return driver.CUDA_SUCCESS
 			}
-			return r
+			for ; p.count.returned > 0; p.count.returned-- {
+				if r := api.CuMemPoolDestroy(p.pool); r != driver.CUDA_SUCCESS {
+					return r
+				}
+			}
+			return driver.CUDA_SUCCESS
 		})
-	}, nil)
+	}, func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if all.remove(p) && all.handles[p.pool] == p.count {
+			delete(all.handles, p.pool)
+		}
+	})
 }
 
 func (p *importedPool) closeLeases() {

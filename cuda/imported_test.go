@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +26,45 @@ func withoutLeases(t *testing.T, mr *DeviceMemoryResource) *ImportedMemoryResour
 	require.NoError(t, syscall.Close(pool))
 	require.NoError(t, syscall.Close(leases))
 	return imported
+}
+
+// The driver has one handle for both imports.
+func TestPoolThatIsImportedAnewBeforeItIsDestroyed(t *testing.T) {
+	c := openSimulated(t, Options{})
+	c.drv.OnWarning(func(err error) { t.Error(err) })
+	defer c.drv.OnWarning(nil)
+	s, mr, b := sharedBuffer(t, c)
+	before := c.drv.Live()
+	e, err := mr.ExportPointer(b.Allocation())
+	require.NoError(t, err)
+	one := importOf(t, mr)
+	end := c.drv.waits.begin()
+	require.NoError(t, one.Close())
+	require.EqualValues(t, 1, c.deferred.waiting.Load(), "for the wait")
+	end()
+	two := importOf(t, mr)
+	require.NotEqual(t, one.importedPool, two.importedPool)
+	end = c.drv.waits.begin()
+	var imported *Buffer
+	come := make(chan error)
+	go func() {
+		var err error
+		imported, err = two.Import(e, s)
+		come <- err
+	}()
+	time.Sleep(20 * time.Millisecond) // it has drained, and waits for a gap
+	require.EqualValues(t, 1, c.deferred.waiting.Load())
+	end()
+	require.NoError(t, <-come)
+	require.Zero(t, c.Drain())
+	require.NoError(t, imported.Close())
+	require.NoError(t, two.Close())
+	require.Zero(t, c.Drain())
+	require.Empty(t, c.drv.imports.handles)
+	for _, x := range []io.Closer{b, mr, s} {
+		require.NoError(t, x.Close())
+	}
+	require.Less(t, c.drv.Live()["MemoryPool"], before["MemoryPool"])
 }
 
 func TestPoolIsImportedOnce(t *testing.T) {

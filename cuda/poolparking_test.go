@@ -130,11 +130,7 @@ func TestPoolsComeAndGoApartFromWaits(t *testing.T) {
 	waited := make(chan error)
 	go func() { waited <- c.Synchronize() }()
 	require.Eventually(t, func() bool {
-		free := c.drv.waits.inside.TryLock()
-		if free {
-			c.drv.waits.inside.Unlock()
-		}
-		return !free
+		return c.drv.waits.young()
 	}, 10*time.Second, time.Millisecond)
 
 	again, err := in.Import(e, s)

@@ -220,6 +220,7 @@ func (c *Context) settled(stop <-chan struct{}) error {
 
 // synchronizeRefusing waits while calls are refused.
 func (c *Context) synchronizeRefusing() driver.CUresult {
+	defer c.drv.waits.begin()()
 	pushed, err := c.push()
 	var r Result
 	if err != nil {
@@ -227,7 +228,7 @@ func (c *Context) synchronizeRefusing() driver.CUresult {
 		return driver.CUresult(r)
 	}
 	defer c.leavePush(pushed)
-	return c.synchronize()
+	return c.drv.api.CuCtxSynchronize()
 }
 
 // releaseUnlessImported is releaseContext, unless other processes have imported
