@@ -16,6 +16,7 @@ typedef struct {
     int32_t space; /* of a pool: SPACE_... */
     uint32_t peers; /* of virtual memory */
     uint64_t id; /* Go's handle */
+    int32_t tried;
     cudago_status st;
 } making;
 
@@ -34,9 +35,19 @@ static int making_begin(making *m, PyObject *device) {
     return 0;
 }
 
+/* Is Go to be asked once more? There is room for a number of pools, and those that were closed are pools until what they
+ * were used for has ended. */
+static int making_again(making *m) {
+    if (!m->st.kind) return 0;
+    cudago_raise(&m->st);
+    m->st = (cudago_status){0};
+    return !m->tried++ && PyErr_ExceptionMatches(PyExc_MemoryError) && cudago_reclaim(NULL) > 0;
+}
+
 /* Makes the object for what Go has made; the GIL was released meanwhile. */
 static PyObject *making_end(making *m) {
     if (m->st.kind) return cudago_raise(&m->st), NULL;
+    if (PyErr_Occurred()) return NULL; /* of making_again */
     PyTypeObject *type = (PyTypeObject *)m->cls;
     int lost = cudago_made("memory resource", m->home, m->generation);
     ResourceObject *self = lost ? NULL : (ResourceObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
@@ -80,9 +91,11 @@ PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args) {
     making m = {.kind = RESOURCE_POOL};
     PyObject *device;
     if (!PyArg_ParseTuple(args, "OO", &m.cls, &device) || making_begin(&m, device)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    m.id = cudagoResourceDefaultPool(m.home, &m.pool, &m.st);
-    Py_END_ALLOW_THREADS
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        m.id = cudagoResourceDefaultPool(m.home, &m.pool, &m.st);
+        Py_END_ALLOW_THREADS
+    } while (making_again(&m));
     return making_end(&m);
 }
 
@@ -95,9 +108,11 @@ PyObject *cudago_resource_pool(PyObject *module, PyObject *args) {
     long long threshold, max_size;
     int shared;
     if (!PyArg_ParseTuple(args, "OOLLp", &m.cls, &device, &threshold, &max_size, &shared) || making_begin(&m, device)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    m.id = cudagoResourcePool(m.home, (uint64_t)threshold, (uint64_t)max_size, shared, &m.pool, &m.st);
-    Py_END_ALLOW_THREADS
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        m.id = cudagoResourcePool(m.home, (uint64_t)threshold, (uint64_t)max_size, shared, &m.pool, &m.st);
+        Py_END_ALLOW_THREADS
+    } while (making_again(&m));
     return making_end(&m);
 }
 
@@ -131,9 +146,11 @@ PyObject *cudago_resource_host_pool(PyObject *module, PyObject *args) {
         making_begin(&m, device)) return NULL;
     m.space = managed ? SPACE_MANAGED : SPACE_PINNED;
     if (!managed) m.device = -1;
-    Py_BEGIN_ALLOW_THREADS
-    m.id = cudagoResourceHostPool(m.home, (uint64_t)threshold, (uint64_t)max_size, managed, numa, shared, &m.pool, &m.st);
-    Py_END_ALLOW_THREADS
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        m.id = cudagoResourceHostPool(m.home, (uint64_t)threshold, (uint64_t)max_size, managed, numa, shared, &m.pool, &m.st);
+        Py_END_ALLOW_THREADS
+    } while (making_again(&m));
     return making_end(&m);
 }
 
@@ -172,9 +189,11 @@ PyObject *cudago_resource_virtual(PyObject *module, PyObject *args) {
     long long reserve, peers;
     int shared;
     if (!PyArg_ParseTuple(args, "OOLLp", &m.cls, &device, &reserve, &peers, &shared) || making_begin(&m, device)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    m.peers = (uint32_t)peers;
-    m.id = cudagoResourceVirtual(m.home, (uint64_t)reserve, (uint64_t)peers, shared, &m.st);
-    Py_END_ALLOW_THREADS
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        m.peers = (uint32_t)peers;
+        m.id = cudagoResourceVirtual(m.home, (uint64_t)reserve, (uint64_t)peers, shared, &m.st);
+        Py_END_ALLOW_THREADS
+    } while (making_again(&m));
     return making_end(&m);
 }

@@ -274,6 +274,9 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	if dev.hasPools(maxPools) {
+		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+	}
 	p := newPool(dev, props.MaxSize)
 	p.kind = kind
 	if props.HandleTypes != 0 {
@@ -284,6 +287,16 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 		p.shared = shared
 	}
 	return d.addPool(p), r
+}
+
+// maxPools is how many pools a device has room for: an H200 with driver 580.159 has
+// it for some 470 of its own memory.
+const maxPools = 470
+
+func (dev *device) hasPools(n int) bool {
+	dev.poolsMu.Lock()
+	defer dev.poolsMu.Unlock()
+	return len(dev.pools) >= n
 }
 
 func (d *simulator) addPool(p *pool) driver.CUmemoryPool {
