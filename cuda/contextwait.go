@@ -49,6 +49,17 @@ func (w *contextWaits) apart(call func()) {
 	call()
 }
 
+// apartSoon is apart, unless there is no gap for some time.
+func (w *contextWaits) apartSoon(call func()) {
+	for end := time.Now().Add(time.Second); !w.beginGap(); time.Sleep(waitsPoll) {
+		if time.Now().After(end) {
+			return
+		}
+	}
+	defer w.endGap()
+	call()
+}
+
 // tryApart is apart for a release, which returns notYet instead of waiting. New
 // waits delay themselves until it is tried again, or lost patience.
 func (w *contextWaits) tryApart(call func() driver.CUresult) driver.CUresult {

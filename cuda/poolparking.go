@@ -20,10 +20,30 @@ import (
 // freed and waited for before.
 //
 // There are never more parked pools than were open at the same time, unless their
-// properties differ. They end with the context.
+// properties differ, and never more than there are spaces. They end with the context.
 type poolParking struct {
 	mu    sync.Mutex
 	pools map[driver.CUmemPoolProps][]driver.CUmemoryPool // guarded by mu
+	taken map[driver.CUmemLocationType]int                // guarded by mu; spaces, by where the memory is
+}
+
+// spacesFor is how many pools of memory in a place are parked. Each takes twice the
+// place's memory of the process's 128 TiB of addresses, so that there is room for
+// some 470 on a device and some 47 on a NUMA node (H200, driver 580.159); then other
+// allocations fail too.
+func spacesFor(place driver.CUmemLocationType) int {
+	if place == driver.CU_MEM_LOCATION_TYPE_DEVICE {
+		return 64
+	}
+	return 8
+}
+
+// isFull reports whether a pool has to be destroyed instead.
+func (p *poolParking) isFull(like driver.CUmemPoolProps) bool {
+	place := driver.CUmemLocationType(like.LocationType)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken[place] >= spacesFor(place)
 }
 
 func (p *poolParking) put(like driver.CUmemPoolProps, pool driver.CUmemoryPool) {
@@ -31,8 +51,10 @@ func (p *poolParking) put(like driver.CUmemPoolProps, pool driver.CUmemoryPool) 
 	defer p.mu.Unlock()
 	if p.pools == nil {
 		p.pools = make(map[driver.CUmemPoolProps][]driver.CUmemoryPool)
+		p.taken = make(map[driver.CUmemLocationType]int)
 	}
 	p.pools[like] = append(p.pools[like], pool)
+	p.taken[driver.CUmemLocationType(like.LocationType)]++
 }
 
 // take removes and returns a pool with these properties.
@@ -45,6 +67,7 @@ func (p *poolParking) take(like driver.CUmemPoolProps) (pool driver.CUmemoryPool
 	}
 	last := len(list) - 1
 	p.pools[like] = list[:last]
+	p.taken[driver.CUmemLocationType(like.LocationType)]--
 	return list[last], true
 }
 
@@ -55,7 +78,7 @@ func (p *poolParking) takeAll() (all []driver.CUmemoryPool) {
 	for _, list := range p.pools {
 		all = append(all, list...)
 	}
-	p.pools = nil
+	p.pools, p.taken = nil, nil
 	return all
 }
 
@@ -115,20 +138,33 @@ func (mr *DeviceMemoryResource) open() (again bool, err error) {
 }
 
 // destroyParked destroys the parked pools, and reports whether there were any. It
-// waits for waits for the context; those of other libraries must not be under way,
-// see [poolParking].
+// lets waits for the context go first, if they do not take too long; those of other
+// libraries must not be under way, see [poolParking].
 //
 // Preconditions: c is current, in relaxed capture mode.
 func (c *Context) destroyParked() bool {
-	pools := c.parkedPools.takeAll()
-	c.drv.waits.apart(func() {
+	n := 0
+	c.drv.waits.apartSoon(func() {
+		pools := c.parkedPools.takeAll()
+		n = len(pools)
 		for _, pool := range pools {
 			if r := c.drv.api.CuMemPoolDestroy(pool); r != driver.CUDA_SUCCESS {
 				c.drv.warn("memory pool", c.fail("cuMemPoolDestroy", r, ""))
 			}
 		}
 	})
-	return len(pools) > 0
+	return n > 0
+}
+
+// ReleaseUnused destroys the pools that are kept for resources to come, of all
+// devices, for an allocation that has failed: they have no memory, but take room.
+func (d *Driver) ReleaseUnused() {
+	for _, c := range d.contexts() {
+		if leave, err := c.enterRelaxed(); err == nil {
+			c.destroyParked()
+			leave()
+		}
+	}
 }
 
 // makeLikeNew undoes what the last user of the pool has set, except for the release
@@ -185,14 +221,19 @@ func (mr *DeviceMemoryResource) release() {
 	}
 }
 
+// park parks the pool, or destroys it if there is no space.
 func (mr *DeviceMemoryResource) park() {
-	mr.ctx.disposeSteps("memory pool", nil, &mr.ctx.drv.live.pools, func(api driver.API) (string, driver.CUresult) {
+	c := mr.ctx
+	c.disposeSteps("memory pool", nil, &c.drv.live.pools, func(api driver.API) (string, driver.CUresult) {
+		if c.parkedPools.isFull(mr.props) {
+			return "cuMemPoolDestroy", c.drv.waits.tryApart(func() driver.CUresult { return api.CuMemPoolDestroy(mr.pool) })
+		}
 		if r := api.CuMemPoolSetAttribute(mr.pool, driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 0); r != driver.CUDA_SUCCESS {
 			return "cuMemPoolSetAttribute", r
 		}
 		r := api.CuMemPoolTrimTo(mr.pool, 0)
 		if r == driver.CUDA_SUCCESS {
-			mr.ctx.parkedPools.put(mr.props, mr.pool)
+			c.parkedPools.put(mr.props, mr.pool)
 		}
 		return "cuMemPoolTrimTo", r
 	}, mr.closeLeases)

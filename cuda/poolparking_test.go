@@ -88,6 +88,43 @@ func TestMemoryOfAParkedPoolGoesBack(t *testing.T) {
 	require.Equal(t, free, now)
 }
 
+func TestOnlySomePoolsAreParked(t *testing.T) {
+	c := openSimulated(t, Options{})
+	faults := fault.New(c.drv.api)
+	c.drv.api = faults
+	node := 0
+	for place, open := range map[driver.CUmemLocationType]func() (*DeviceMemoryResource, error){
+		driver.CU_MEM_LOCATION_TYPE_DEVICE:    func() (*DeviceMemoryResource, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
+		driver.CU_MEM_LOCATION_TYPE_HOST_NUMA: func() (*DeviceMemoryResource, error) { return NewPinnedPool(c.dev, PoolOptions{}, &node) },
+	} {
+		before, destroyed := c.nParked(), faults.Calls("CuMemPoolDestroy")
+		var all []*DeviceMemoryResource
+		for range spacesFor(place) + 3 {
+			mr, err := open()
+			require.NoError(t, err)
+			all = append(all, mr)
+		}
+		for _, mr := range all[:len(all)-1] {
+			require.NoError(t, mr.Close())
+		}
+		end := c.drv.waits.begin()
+		require.NoError(t, all[len(all)-1].Close())
+		require.Equal(t, spacesFor(place), c.nParked()-before)
+		require.Equal(t, destroyed+2, faults.Calls("CuMemPoolDestroy"), "not beside a wait")
+		end()
+		require.Zero(t, c.Drain())
+		require.Equal(t, destroyed+3, faults.Calls("CuMemPoolDestroy"))
+	}
+	c.drv.ReleaseUnused()
+	require.Zero(t, c.nParked())
+	for range 2 * spacesFor(driver.CU_MEM_LOCATION_TYPE_DEVICE) {
+		mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{})
+		require.NoError(t, err)
+		require.NoError(t, mr.Close())
+	}
+	require.Equal(t, 1, c.nParked())
+}
+
 func TestParkedPoolsGoWhereThereIsNoRoomForAnother(t *testing.T) {
 	c := openSimulated(t, Options{})
 	faults := fault.New(c.drv.api)

@@ -140,6 +140,7 @@ func cudagoResourceSet(id C.uint64_t, what C.int, v C.uint64_t, st *C.cudago_sta
 
 // cudagoTrimPools returns the unused memory of all pools to their devices: what
 // one pool keeps, another cannot have. A pool that fails to trim has none to give.
+// And it has pools go that are kept for resources to come.
 //
 //export cudagoTrimPools
 func cudagoTrimPools() {
@@ -148,6 +149,7 @@ func cudagoTrimPools() {
 			_ = border.Contained(func() error { return r.pool.Trim(0) })
 		}
 	}
+	border.Driver.Load().ReleaseUnused()
 }
 
 //export cudagoAllocError

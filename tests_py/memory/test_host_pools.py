@@ -67,6 +67,8 @@ def test_host_and_kernels_share_the_memory(pool, kind, device, stream):
     assert buffer.kind == kind
     assert buffer.device == pool.device == (device if kind == "managed" else None)
     stream.sync()  # from here on it is there for the host
+    if kind == "managed":
+        assert buffer.preferred_location == device
     array = np.frombuffer(buffer, "i4")
     array[:] = np.arange(N)
     out = np.empty(N, "i4")
@@ -182,6 +184,27 @@ def test_graphs_keep_it(pool, stream):
     stream.sync()
     settle()
     assert pool.statistics.used == 0
+
+
+@pytest.mark.parametrize("how", ["trim", "close"])
+def test_the_host_sees_what_is_at_an_address_that_was_given_back(kind, how, device, stream):
+    """NVIDIA's driver 580 shows it the old pages of managed memory without a preferred location."""
+    pool = make(kind, device)
+    for value in range(1, 9):
+        with pool.allocate(SIZE, stream=stream) as buffer:
+            buffer.fill(value, stream=stream)
+            stream.sync()
+            with memoryview(buffer) as seen:
+                assert bytes(seen) == bytes([value]) * SIZE
+            buffer.fill(100, stream=stream)
+        stream.sync()
+        if how == "trim":
+            pool.trim()
+        else:
+            pool.close()
+            settle()
+            pool = make(kind, device)
+    pool.close()
 
 
 def test_captures(pool, stream):

@@ -159,7 +159,8 @@ class ManagedMemoryResource(_Pooled):
         The device in whose context the memory is allocated.
     pool : PoolOptions, optional
         Creates a pool with these options, which cannot limit the size: memory is then allocated and
-        freed in the order of streams of `device`. By default each allocation is made by itself.
+        freed in the order of streams of `device`, and prefers to be there. By default each
+        allocation is made by itself, and prefers no place.
 
     Raises
     ------

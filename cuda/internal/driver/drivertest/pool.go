@@ -192,8 +192,19 @@ func poolHost(s *suite) {
 }
 
 func poolManaged(s *suite) {
-	pool, st := s.poolOf(driver.CU_MEM_ALLOCATION_TYPE_MANAGED, driver.CU_MEM_LOCATION_TYPE_INVALID), s.stream()
-	s.hostPooled(pool, st, uint64(driver.CU_MEMORYTYPE_DEVICE), 1)
+	st := s.stream()
+	for place, preferred := range map[driver.CUmemLocationType]int32{driver.CU_MEM_LOCATION_TYPE_INVALID: noDevice, driver.CU_MEM_LOCATION_TYPE_DEVICE: int32(s.dev)} {
+		pool := s.poolOf(driver.CU_MEM_ALLOCATION_TYPE_MANAGED, place)
+		s.hostPooled(pool, st, uint64(driver.CU_MEMORYTYPE_DEVICE), 1)
+		p, r := s.CuMemAllocFromPoolAsync(page, pool, st)
+		s.ok(r)
+		s.ok(s.CuStreamSynchronize(st))
+		data := make([]int32, 1)
+		s.ok(s.CuMemRangeGetAttribute(data, driver.CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, page))
+		require.Equal(s.T, preferred, data[0])
+		s.ok(s.CuMemFreeAsync(p, st))
+		s.ok(s.CuStreamSynchronize(st))
+	}
 }
 
 // hostPooled uses memory of a pool that the host can read.

@@ -92,7 +92,7 @@ func (d *simulator) hostPooled(c *context, size uint64, p *pool, at *place) (a *
 func (d *simulator) addHostPooled(a *allocation) (driver.CUdeviceptr, driver.CUresult) {
 	hostKind := memory.HostPinned
 	if a.kind == memManaged {
-		a.advised, hostKind = newAdvised(), memory.HostManaged
+		a.advised, hostKind = newAdvised(a.pool.preferred), memory.HostManaged
 	}
 	for _, dev := range d.devices {
 		if a.kind == memManaged || a.pool.access.Allows(dev.memory) {

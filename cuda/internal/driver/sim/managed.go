@@ -36,7 +36,9 @@ type advised struct {
 	runs []advisedRun // guarded by mu; by first, the first of which is 0; each goes up to the next
 }
 
-func newAdvised() *advised { return &advised{runs: []advisedRun{{}}} }
+func newAdvised(preferred driver.CUmemLocation) *advised {
+	return &advised{runs: []advisedRun{{pageAdvice: pageAdvice{preferred: preferred}}}}
+}
 
 // change changes the advice about the pages [first, end).
 func (v *advised) change(first, end uint64, change func(p *pageAdvice)) {

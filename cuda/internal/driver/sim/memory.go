@@ -257,7 +257,7 @@ func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind memory.H
 		site: d.check.site(allocators[kind]),
 	}
 	if kind == memManaged {
-		a.advised = newAdvised()
+		a.advised = newAdvised(driver.CUmemLocation{})
 	}
 	for _, dev := range d.devices {
 		dev.memory.AddHost(uintptr(a.base), size, hostKind)

@@ -21,8 +21,10 @@ type pool struct {
 	kind   memoryKind
 	handle driver.CUmemoryPool
 	limit  uint64 // most bytes in use; 0: the device's memory
-	access *memory.Permission
-	shared *sharedPool // immutable; nil unless other processes may import it
+	// preferred is where managed memory is by preference; of type INVALID if it has none.
+	preferred driver.CUmemLocation
+	access    *memory.Permission
+	shared    *sharedPool // immutable; nil unless other processes may import it
 
 	mu           sync.Mutex
 	destroyed    bool                                  // guarded by mu; no longer keeps a reserve
@@ -279,6 +281,9 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 	}
 	p := newPool(dev, props.MaxSize)
 	p.kind = kind
+	if kind == memManaged {
+		p.preferred = driver.CUmemLocation{Type: driver.CUmemLocationType(props.LocationType), ID: props.LocationID}
+	}
 	if props.HandleTypes != 0 {
 		shared, err := newSharedPool(dev, kind)
 		if err != nil {
