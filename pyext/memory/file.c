@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -72,6 +73,21 @@ PyObject *cudago_files_numbers(PyObject *module, PyObject *capsule) {
     (void)module;
     const files *f = PyCapsule_GetPointer(capsule, NAME);
     return f ? Py_BuildValue("ii", f->fd[0], f->fd[1]) : NULL;
+}
+
+/* _files_copy(capsule): owns other descriptors of the same files, which nobody else closes. Of a closed one -1 stays -1. */
+PyObject *cudago_files_copy(PyObject *module, PyObject *capsule) {
+    (void)module;
+    const files *f = PyCapsule_GetPointer(capsule, NAME);
+    if (!f) return NULL;
+    files own = {getpid(), {-1, -1}};
+    for (int i = 0; i < MOST_FILES; i++) {
+        if (f->fd[i] < 0 || (own.fd[i] = fcntl(f->fd[i], F_DUPFD_CLOEXEC, 0)) >= 0) continue;
+        PyErr_SetFromErrno(PyExc_OSError);
+        close_files(&own);
+        return NULL;
+    }
+    return cudago_files_own(own.fd[0], own.fd[1]);
 }
 
 /* _files_close(capsule): twice is fine */

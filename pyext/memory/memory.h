@@ -418,6 +418,7 @@ PyObject *cudago_files_own(int first, int second); /* takes both over, also if i
 PyObject *cudago_files_take(PyObject *module, PyObject *args);
 PyObject *cudago_files_in_memory(PyObject *module, PyObject *args);
 PyObject *cudago_files_numbers(PyObject *module, PyObject *capsule);
+PyObject *cudago_files_copy(PyObject *module, PyObject *capsule);
 PyObject *cudago_files_close(PyObject *module, PyObject *capsule);
 PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
 PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);

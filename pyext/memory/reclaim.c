@@ -72,6 +72,9 @@ int cudago_reclaim(const StreamObject *on) {
     PyErr_Clear();
     cudago_drain();
     int left = PATIENCE_MS;
+    Py_BEGIN_ALLOW_THREADS
+    cudagoProveExposed(); /* the reaper does not, and waits for the callbacks in them */
+    Py_END_ALLOW_THREADS
     if (flush(&left) || await_frees(on, &left)) return -1;
     Py_BEGIN_ALLOW_THREADS
     cudagoTrimPools();

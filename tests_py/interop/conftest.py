@@ -158,10 +158,12 @@ class Capsule:
 
     @property
     def managed(self):
-        """The managed tensor."""
+        """The managed tensor, which keeps the capsule."""
         name = _name(self.capsule)
         kind = Versioned if name.endswith(_VERSIONED) else Legacy
-        return kind.from_address(_pointer(self.capsule, name))
+        managed = kind.from_address(_pointer(self.capsule, name))
+        managed.capsule = self.capsule
+        return managed
 
     def consume(self):
         """Rename the capsule, as a consumer that takes over does; gives what must be called."""

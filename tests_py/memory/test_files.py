@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,40 @@ def test_an_exception_leaves_no_file_open(device, at_each_bytecode, name):
         before = open_files()
         for _ in at_each_bytecode(lambda: make(pool)):
             pass
+        assert open_files() == before
+
+
+def test_a_handle_that_is_closed_during_an_import(device):
+    """Its numbers could be those of other files by then."""
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
+        before = open_files()
+        left = 0
+
+        def trace(frame, event, arg):
+            nonlocal left
+            frame.f_trace_opcodes = True
+            left -= event == "opcode"
+            if left == 0:
+                handle.close()
+            return trace
+
+        ended = set()
+        for point in range(1, 2000):
+            handle = MAKERS["handle"](pool)
+            left = point
+            sys.settrace(trace)
+            try:
+                cu.DeviceMemoryResource.from_allocation_handle(device, handle).close()
+                ended.add("imported")
+            except cu.ClosedError:
+                ended.add("closed")
+            finally:
+                sys.settrace(None)
+            handle.close()
+            if left > 0:
+                break
+        assert left > 0
+        assert ended == {"imported", "closed"}
         assert open_files() == before
 
 

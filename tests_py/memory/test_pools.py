@@ -104,13 +104,18 @@ def test_a_pool_is_there_as_long_as_a_graph_that_uses_its_memory(device, stream)
     assert driver_pools() == before
 
 
-def test_as_many_pools_as_there_is_room_for(device, stream):
+@pytest.mark.parametrize("exposed", [False, True], ids=["own", "exposed"])
+def test_as_many_pools_as_there_is_room_for(device, exposed):
     """Those that are closed make room, also while their memory is still in use."""
+    stream = device.create_stream()
+    if exposed:
+        assert stream.handle  # others may have it
     settle()
     go = threading.Event()
     timer = threading.Timer(0.5, go.set)
-    with cu.Graph() as graph, graph.callback(go.wait).graph.instantiate() as step:
-        step.launch(stream)
+    with cu.Graph() as graph:
+        step = graph.callback(go.wait).graph.instantiate()
+    step.launch(stream)
     try:
         for i in range(700):  # there is room for some 470 (H200, driver 580)
             with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
@@ -120,4 +125,5 @@ def test_as_many_pools_as_there_is_room_for(device, stream):
     finally:
         go.set()
     timer.join()
-    stream.sync()
+    step.close()
+    stream.close()

@@ -177,10 +177,14 @@ def import_pool(cls: type[_P], device: Device, handle: IPCAllocationHandle, *, p
     """Return a resource of a class over a pool of another process."""
     if not isinstance(handle, IPCAllocationHandle):
         raise TypeError(f"handle must be an IPCAllocationHandle, not {type(handle).__name__}")
-    made: _P = _core._resource_imported(cls, device, pinned, handle.fileno(), handle.leases)
+    files = _core._files_copy(handle._files)  # another thread may close the handle
+    pool, leases = _core._files(files)
+    if pool < 0:
+        raise ClosedError("allocation handle is closed")
+    made: _P = _core._resource_imported(cls, device, pinned, pool, leases)
     made._has_no_pool()
     made._is_imported = True
-    if handle.leases >= 0 and (own := _core._pool_export(made)[1]):
+    if leases >= 0 and (own := _core._pool_export(made)[1]):
         remember(made, own)
     return made
 
