@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -135,7 +136,7 @@ func (c *Context) importPoolApart(kind MemoryKind, fd int, l *lessee) (*imported
 	defer all.mu.Unlock()
 	if l != nil {
 		if p := all.pools[poolKey{c, l.id}]; p != nil && p.held.retain() {
-			_ = l.file.Close()
+			l.close()
 			return p, nil
 		}
 	}
@@ -232,7 +233,7 @@ func (p *importedPool) dispose() {
 
 func (p *importedPool) closeLeases() {
 	if p.lessee != nil {
-		_ = p.lessee.file.Close()
+		p.lessee.close()
 	}
 }
 
@@ -267,15 +268,27 @@ func (p *importedPool) borrow(e PointerExport) (it *imported, err error) {
 	if it != nil || err != nil {
 		return it, err
 	}
-	p.ctx.drv.waits.apart(func() {
+	once := func() {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		if it, err = p.known(e); it == nil && err == nil {
 			it, err = p.add(e)
 		}
-	})
+	}
+	p.ctx.drv.waits.apart(once)
+	for end := time.Now().Add(busyPatience); errors.Is(err, errBusy) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // with nothing held
+		p.ctx.drv.waits.apart(once)
+	}
+	if errors.Is(err, errBusy) {
+		err = badValue("descriptor", "names memory that cannot be imported now: %v", err)
+	}
 	return it, err
 }
+
+// busyPatience is how long an import waits for another process that tries to free
+// the memory. That takes microseconds, a reset as long as the device has work.
+const busyPatience = 10 * time.Second
 
 // known counts a Buffer over memory that is imported already, else it returns nil.
 //

@@ -36,7 +36,7 @@ func ImportPool(d *Device, kind MemoryKind, pool, leases int) (*ImportedMemoryRe
 			return nil, badValue("handle", "cannot be imported: %v", err)
 		}
 		if l.kind != kind {
-			_ = l.file.Close()
+			l.close()
 			return nil, badValue("handle", "is that of a pool of %v memory, and imported as one of %v memory", l.kind, kind)
 		}
 	}

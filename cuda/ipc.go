@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/memfd"
 )
 
 // SharedBytes is the length of what the driver says of a shared allocation or
@@ -69,7 +68,7 @@ func (mr *DeviceMemoryResource) Export() (pool, leases int, err error) {
 	if err != nil {
 		return -1, -1, err
 	}
-	if leases, err = memfd.Duplicate(mr.lessor.file); err != nil {
+	if leases, err = mr.lessor.export(); err != nil {
 		_ = syscall.Close(fd)
 		return -1, -1, err
 	}
@@ -93,7 +92,7 @@ func (mr *DeviceMemoryResource) descriptor() (int, error) {
 func (mr *DeviceMemoryResource) closeLeases() {
 	if mr.lessor != nil {
 		mr.ctx.lessors.remove(mr.lessor)
-		_ = mr.lessor.file.Close()
+		mr.lessor.close()
 	}
 }
 

@@ -21,8 +21,9 @@ import (
 // and does not check it. So every pool that is exported has a file of leases,
 // one word for each exported allocation, which says whether there is one. Who
 // has imported it holds a lock on the word; who wants to free it must get the
-// lock. The system releases the locks of a process that dies. Before the words
-// stand the pool's id and the kind of its memory.
+// lock. A lock belongs to the file as it was opened: each side opens it for itself,
+// and a forked child closes it, so that the system releases the locks of a process
+// that dies. Before the words stand the pool's id and the kind of its memory.
 const leaseBytes = 8
 
 // A PoolID is a random number, the same in all processes that share the pool.
@@ -31,17 +32,14 @@ type PoolID [16]byte
 // offset is where the word of a slot is.
 func offset(slot int64) int64 { return int64(len(PoolID{})) + (1+slot)*leaseBytes }
 
-// Commands of fcntl for locks that belong to an open file and not to a process,
-// from linux/fcntl.h.
-const (
-	setLock     = 37 // F_OFD_SETLK
-	setLockWait = 38 // F_OFD_SETLKW
-)
+// setLock is fcntl's command for locks that belong to an open file and not to a
+// process, from linux/fcntl.h.
+const setLock = 37 // F_OFD_SETLK
 
-func lockWord(f *os.File, command int, kind int16, slot int64) error {
+func lockWord(f *os.File, kind int16, slot int64) error {
 	for {
 		lock := syscall.Flock_t{Type: kind, Start: offset(slot), Len: leaseBytes}
-		err := syscall.FcntlFlock(f.Fd(), command, &lock)
+		err := syscall.FcntlFlock(f.Fd(), setLock, &lock)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}
@@ -71,7 +69,24 @@ func newLessor(kind MemoryKind) (*lessor, error) {
 		_ = f.Close()
 		return nil, err
 	}
+	tellDescriptor(f, true)
 	return l, nil
+}
+
+func (l *lessor) close() {
+	tellDescriptor(l.file, false)
+	_ = l.file.Close()
+}
+
+// export opens the file once more, for others. With a duplicate they would hold the
+// exporter's locks.
+func (l *lessor) export() (fd int, err error) {
+	f, err := memfd.Open(os.Getpid(), int(l.file.Fd()))
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = f.Close() }()
+	return memfd.Duplicate(f)
 }
 
 // slot returns the slot of an allocation, the same each time.
@@ -104,12 +119,12 @@ func (l *lessor) end(base uint64) bool {
 	if !ok {
 		return true
 	}
-	if lockWord(l.file, setLock, syscall.F_WRLCK, at) != nil {
+	if lockWord(l.file, syscall.F_WRLCK, at) != nil {
 		return false
 	}
 	// A write that fails leaves a word that says too much: as without leases.
 	_ = l.write(at, 0)
-	_ = lockWord(l.file, setLock, syscall.F_UNLCK, at)
+	_ = lockWord(l.file, syscall.F_UNLCK, at)
 	delete(l.slots, base)
 	return true
 }
@@ -120,7 +135,7 @@ func (l *lessor) claim() (imported int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, at := range l.slots {
-		if lockWord(l.file, setLock, syscall.F_WRLCK, at) != nil {
+		if lockWord(l.file, syscall.F_WRLCK, at) != nil {
 			imported++
 		}
 	}
@@ -135,7 +150,7 @@ func (l *lessor) claim() (imported int) {
 // Preconditions: mu is held.
 func (l *lessor) unlock() {
 	for _, at := range l.slots {
-		_ = lockWord(l.file, setLock, syscall.F_UNLCK, at)
+		_ = lockWord(l.file, syscall.F_UNLCK, at)
 	}
 }
 
@@ -229,7 +244,13 @@ func newLessee(fd int) (*lessee, error) {
 		_ = f.Close()
 		return nil, errors.New("the second descriptor is not that of a pool's leases")
 	}
+	tellDescriptor(f, true)
 	return l, nil
+}
+
+func (l *lessee) close() {
+	tellDescriptor(l.file, false)
+	_ = l.file.Close()
 }
 
 // mostSlots is more than a pool can have given: its file would have 8 TiB. Words
@@ -238,6 +259,10 @@ const mostSlots = 1 << 40
 
 // errNoSlot is returned by take for a number that is no slot of the pool.
 var errNoSlot = errors.New("the pool has given no such slot")
+
+// errBusy is returned by take while the other process tries to free the allocation,
+// or waits for its device before a reset.
+var errBusy = errors.New("the process that shared the memory is about to free it")
 
 // errFreed is returned by take for an allocation that is gone.
 var errFreed = errors.New("the process that shared the memory has freed it")
@@ -249,12 +274,15 @@ func (l *lessee) take(slot int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.count[slot] == 0 {
-		// It waits for no more than an attempt to free.
-		if err := lockWord(l.file, setLockWait, syscall.F_RDLCK, slot); err != nil {
+		err := lockWord(l.file, syscall.F_RDLCK, slot)
+		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
+			return errBusy
+		}
+		if err != nil {
 			return os.NewSyscallError("fcntl", err)
 		}
 		word := make([]byte, leaseBytes)
-		_, err := l.file.ReadAt(word, offset(slot))
+		_, err = l.file.ReadAt(word, offset(slot))
 		switch {
 		case err != nil:
 			err = errNoSlot
@@ -262,7 +290,7 @@ func (l *lessee) take(slot int64) error {
 			err = errFreed
 		}
 		if err != nil {
-			_ = lockWord(l.file, setLock, syscall.F_UNLCK, slot)
+			_ = lockWord(l.file, syscall.F_UNLCK, slot)
 			return err
 		}
 	}
@@ -275,6 +303,6 @@ func (l *lessee) giveBack(slot int64) {
 	defer l.mu.Unlock()
 	if l.count[slot]--; l.count[slot] == 0 {
 		delete(l.count, slot)
-		_ = lockWord(l.file, setLock, syscall.F_UNLCK, slot)
+		_ = lockWord(l.file, syscall.F_UNLCK, slot)
 	}
 }

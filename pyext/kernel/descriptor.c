@@ -194,6 +194,9 @@ static void let_go(DescriptorObject *d) {
     Py_XDECREF(tensor);
 }
 
+QUIET const char *cudago_descriptor_memory(const DescriptorObject *d) {
+    return d->texture ? "memory of the texture or surface" : "memory of the tensor map";
+}
 QUIET int cudago_descriptor_open(const DescriptorObject *d) {
     return d->closed ? cudago_raise_closed(d->size == sizeof d->bytes ? "tensor map" : "texture or surface") : 0;
 }

@@ -205,6 +205,7 @@ typedef struct {
 DescriptorObject *cudago_descriptor_alloc(PyObject *cls, PyObject *of, PyObject *facts);
 int cudago_make_texture(DescriptorObject *d, cudago_texels *texels);
 QUIET int cudago_descriptor_open(const DescriptorObject *d); /* -1 with ClosedError if it is not */
+QUIET const char *cudago_descriptor_memory(const DescriptorObject *d); /* what errors call it */
 void cudago_descriptor_left(DescriptorObject *d);            /* by an Operand */
 /* A new one that says the same, over a cell for graphs, of which it takes over the caller's count. NULL with
  * an exception, and the count is given back. */

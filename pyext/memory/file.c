@@ -90,6 +90,18 @@ PyObject *cudago_files_copy(PyObject *module, PyObject *capsule) {
     return cudago_files_own(own.fd[0], own.fd[1]);
 }
 
+/* _files_join(one, other): one owns the first descriptor of the other as its second */
+PyObject *cudago_files_join(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *one, *other;
+    if (!PyArg_ParseTuple(args, "OO", &one, &other)) return NULL;
+    files *f = PyCapsule_GetPointer(one, NAME), *from = f ? PyCapsule_GetPointer(other, NAME) : NULL;
+    if (!from) return NULL;
+    f->fd[1] = from->fd[0];
+    from->fd[0] = -1;
+    return Py_NewRef(one);
+}
+
 /* _files_close(capsule): twice is fine */
 PyObject *cudago_files_close(PyObject *module, PyObject *capsule) {
     (void)module;

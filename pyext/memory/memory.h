@@ -419,6 +419,7 @@ PyObject *cudago_files_take(PyObject *module, PyObject *args);
 PyObject *cudago_files_in_memory(PyObject *module, PyObject *args);
 PyObject *cudago_files_numbers(PyObject *module, PyObject *capsule);
 PyObject *cudago_files_copy(PyObject *module, PyObject *capsule);
+PyObject *cudago_files_join(PyObject *module, PyObject *args);
 PyObject *cudago_files_close(PyObject *module, PyObject *capsule);
 PyObject *cudago_pool_export(PyObject *module, PyObject *resource);
 PyObject *cudago_buffer_export(PyObject *module, PyObject *buffer);

@@ -26,6 +26,7 @@ static PyMethodDef functions[] = {
     {"_files", cudago_files_numbers, METH_O, NULL},
     {"_files_own", cudago_files_take, METH_VARARGS, NULL},
     {"_files_copy", cudago_files_copy, METH_O, NULL},
+    {"_files_join", cudago_files_join, METH_VARARGS, NULL},
     {"_files_close", cudago_files_close, METH_O, NULL},
     {"_files_in_memory", cudago_files_in_memory, METH_VARARGS, NULL},
     {"_pool_export", METHOD(cudago_pool_export), METH_O, NULL},

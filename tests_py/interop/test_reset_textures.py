@@ -36,3 +36,18 @@ def test_a_texture_is_lost_with_its_device(device, producer, driver):
         stream.sync()
         to.close()
     texture.close()
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_a_texture_of_memory_that_a_reset_took(device, driver):
+    stream = device.create_stream()
+    texture = cu.Texture(cu.zeros(4, "f4", stream=stream))
+    fetch = cu.Program(SOURCE).compile()["fetch"]
+    stream.close()
+    device.reset()
+    with device.create_stream() as stream:
+        to = cu.zeros(1, "f4", stream=stream)
+        with pytest.raises(cu.ClosedError, match="memory of the texture or surface is closed"):
+            cu.launch(stream, cu.LaunchConfig(1, 1), fetch, texture, to)
+        to.close()
+    texture.close()

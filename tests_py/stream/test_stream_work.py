@@ -134,7 +134,16 @@ def test_a_timer(device, stream):
     with t:
         pass
     assert t.elapsed_ms >= 0
+    with t, pytest.raises(RuntimeError, match="running> is in use: make another one"), t:
+        pass
+    assert t.elapsed_ms >= 0
     with stream.capture(), pytest.raises(ValueError, match="is capturing"), cu.timer(stream):
+        pass
+    graph = stream.capture()
+    with pytest.raises(ValueError, match="is capturing"), t:
+        graph.__enter__()
+    graph.__exit__(None, None, None)
+    with t:
         pass
 
 

@@ -265,25 +265,31 @@ def _reduce_handle(handle: IPCAllocationHandle) -> tuple[Any, ...]:
 
 
 def _rebuild_handle(pool: Any, leases: Any, id: bytes) -> IPCAllocationHandle:
-    return IPCAllocationHandle(pool.detach(), -1 if leases is None else leases.detach(), id)
+    files = _core._files_own(pool.detach(), -1)  # before the other one comes, or does not
+    if leases is not None:
+        files = _core._files_join(files, _core._files_own(leases.detach(), -1))
+    return IPCAllocationHandle._of(files, id)
 
 
 def _reduce_resource(resource: DeviceMemoryResource | PinnedMemoryResource) -> tuple[Any, ...]:
     if not resource.is_ipc_enabled:
-        raise TypeError("cannot send this pool to another process: create it with ipc_enabled")
+        why = (
+            "another process created it" if resource._is_imported else "create it with ipc_enabled"
+        )
+        raise TypeError(f"cannot send this pool to another process: {why}")
     pinned = isinstance(resource, PinnedMemoryResource)
     return _rebuild_resource, (_home(resource).uuid, resource.get_allocation_handle(), pinned)
 
 
 def _rebuild_resource(uuid: str, handle: IPCAllocationHandle, pinned: bool) -> _Pooled:
-    with handle:
-        known = _known.get(handle._id)
-        if known is not None and not known.is_closed:
-            return known
-        device = device_of(uuid)
-        if pinned:
-            return PinnedMemoryResource.from_allocation_handle(handle, device=device)
-        return DeviceMemoryResource.from_allocation_handle(device, handle)
+    # The handle closes with itself: the message may have it for somebody else, too.
+    known = _known.get(handle._id)
+    if known is not None and not known.is_closed:
+        return known
+    device = device_of(uuid)
+    if pinned:
+        return PinnedMemoryResource.from_allocation_handle(handle, device=device)
+    return DeviceMemoryResource.from_allocation_handle(device, handle)
 
 
 def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:

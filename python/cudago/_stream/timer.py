@@ -57,17 +57,20 @@ class timer:
         return self.stream.record(self.stream.device.create_event(timing_enabled=True))
 
     def __enter__(self) -> timer:
-        """Start the time. A ValueError while the stream is capturing."""
+        """Start the time. A ValueError while the stream is capturing, a RuntimeError if it runs."""
+        if self._start and not self._end and not self._raised:
+            raise RuntimeError(f"{self!r} is in use: make another one for another with block")
         self._start, self._end, self._raised = None, None, False
         self._start = self._record()
         return self
 
     def __exit__(self, *args: object) -> None:
         """Stop it. A ValueError while the stream is capturing."""
-        self._raised = args[0] is not None
+        self._raised = True  # if the record raises, too
         # A stream that has failed would hide why. At exit there is nothing to time.
-        if not self._raised and _core._is_open():
+        if args[0] is None and _core._is_open():
             self._end = self._record()
+        self._raised = args[0] is not None
 
     @property
     def event(self) -> Event | None:
