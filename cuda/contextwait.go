@@ -23,13 +23,17 @@ type contextWaits struct {
 	gap    bool                // guarded by mu; a call is made apart from them
 	wanted time.Time           // guarded by mu; until then new waits let a gap come
 	turn   time.Time           // guarded by mu; until then no gap is wanted
+	// patience is how long the last gap was wanted, if it did not come. Guarded by mu.
+	patience time.Duration
 }
 
 const (
-	// gapPatience is how long new waits let a gap come. One that is under way may
-	// wait for what follows a new one, so that is never for good.
-	gapPatience = 20 * time.Millisecond
-	// waitsTurn is how long waits may then begin, whoever wants a gap.
+	// leastPatience is how long new waits let a gap come, and then twice as long each
+	// time that none came. One that is under way may wait for what follows a new one,
+	// so that is never for good, and each time new waits then have as long.
+	leastPatience = 20 * time.Millisecond
+	mostPatience  = time.Second
+	// waitsTurn is how long waits may begin after a gap, whoever wants another one.
 	waitsTurn = time.Millisecond
 	// waitsPoll lies between two looks at the other side.
 	waitsPoll = 50 * time.Microsecond
@@ -78,8 +82,9 @@ func (w *contextWaits) beginGap() bool {
 	}
 	if len(w.since) > 0 {
 		if now := time.Now(); now.After(w.turn) {
-			w.wanted = now.Add(gapPatience)
-			w.turn = w.wanted.Add(waitsTurn)
+			w.patience = min(max(2*w.patience, leastPatience), mostPatience)
+			w.wanted = now.Add(w.patience)
+			w.turn = w.wanted.Add(w.patience)
 		}
 		return false
 	}
@@ -90,7 +95,7 @@ func (w *contextWaits) beginGap() bool {
 func (w *contextWaits) endGap() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.gap, w.wanted = false, time.Time{}
+	w.gap, w.wanted, w.patience = false, time.Time{}, 0
 	w.turn = time.Now().Add(waitsTurn)
 }
 

@@ -33,6 +33,12 @@ func TestCaptureBeginsWhileAWaitLetsACallGoFirst(t *testing.T) {
 }
 
 func TestReleaseGoesBetweenWaitsThatFollowWithoutAGap(t *testing.T) {
+	for _, each := range []time.Duration{2 * time.Millisecond, 100 * time.Millisecond} {
+		t.Run(each.String(), func(t *testing.T) { releasesBetweenWaits(t, each) })
+	}
+}
+
+func releasesBetweenWaits(t *testing.T, each time.Duration) {
 	var w contextWaits
 	var stop atomic.Bool
 	var all sync.WaitGroup
@@ -40,7 +46,7 @@ func TestReleaseGoesBetweenWaitsThatFollowWithoutAGap(t *testing.T) {
 		all.Go(func() {
 			for !stop.Load() {
 				end := w.begin()
-				time.Sleep(2 * time.Millisecond)
+				time.Sleep(each)
 				end()
 			}
 		})
@@ -48,7 +54,7 @@ func TestReleaseGoesBetweenWaitsThatFollowWithoutAGap(t *testing.T) {
 	tryOnce := func() bool {
 		return w.tryApart(func() driver.CUresult { return driver.CUDA_SUCCESS }) == driver.CUDA_SUCCESS
 	}
-	for range 20 {
+	for range 3 {
 		require.Eventually(t, tryOnce, 10*time.Second, time.Millisecond)
 	}
 	stop.Store(true)
@@ -66,7 +72,7 @@ func TestWaitGoesOnBesideOneThatTakesLong(t *testing.T) {
 			w.tryApart(func() driver.CUresult { return driver.CUDA_SUCCESS })
 		}
 	})
-	for range 10 {
+	for range 3 {
 		w.begin()()
 	}
 	stop.Store(true)
