@@ -38,7 +38,7 @@ PyObject *cudago_node_added(uint64_t node, cudago_status *st) {
 
 int cudago_fills(OperandObject *o, uint32_t width) {
     if (!o->nbytes) return PyErr_SetString(PyExc_ValueError, "dst has 0 bytes: a node needs at least one"), -1;
-    return cudago_fill_fits(width, o->nbytes);
+    return cudago_fill_fits(width, o->address, o->nbytes);
 }
 
 /* A node may use another device's memory if the graph's device has access to it. */
@@ -47,13 +47,16 @@ int cudago_node_reaches(int32_t device, OperandObject *o, const char *what) {
     return cudago_reaches(o->cell, o->device, device, what, "graph");
 }
 
+static QUIET int raise_sizes(const OperandObject *dst, const OperandObject *src) {
+    PyErr_Format(PyExc_ValueError, "dst has %llu bytes, src %llu: a copy needs the same size on both sides", (unsigned long long)dst->nbytes,
+                 (unsigned long long)src->nbytes);
+    return -1;
+}
+
 /* The node's number, or 0 with an exception. */
 static QUIET uint64_t memcpy_now(GraphObject *self, cudago_place *p, OperandObject *dst, OperandObject *src) {
     if (cudago_graph_open(self) || cudago_operand_now(dst) || cudago_operand_now(src)) return 0;
-    if (dst->nbytes != src->nbytes)
-        return PyErr_Format(PyExc_ValueError, "dst has %llu bytes, src %llu: a copy needs the same size on both sides",
-                            (unsigned long long)dst->nbytes, (unsigned long long)src->nbytes),
-               0;
+    if (dst->nbytes != src->nbytes) return raise_sizes(dst, src), 0;
     cudago_ref refs[2];
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
@@ -78,6 +81,7 @@ static uint64_t add_memcpy(GraphObject *self, cudago_place *p, PyObject *to, PyO
     OperandObject *dst = cudago_operand(to, OPERAND_WRITABLE, "dst"), *src = NULL;
     uint64_t node = 0;
     if (dst && (src = cudago_operand(from, 0, "src")) && may_be_empty && !dst->nbytes && !src->nbytes) node = add_empty(self, p);
+    else if (src && may_be_empty && (!dst->nbytes || !src->nbytes)) raise_sizes(dst, src);
     else if (src && !cudago_node_reaches(self->device, dst, "dst") &&
              !cudago_node_reaches(self->device, src, "src") && !cudago_graph_ready(self))
         node = memcpy_now(self, p, dst, src);

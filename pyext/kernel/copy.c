@@ -278,10 +278,13 @@ int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     return 0;
 }
 
-QUIET int cudago_fill_fits(uint32_t width, uint64_t size) {
-    if (size % width == 0) return 0;
-    PyErr_Format(PyExc_ValueError, "a fill value of %u bytes does not divide %llu bytes", width, (unsigned long long)size);
-    return -1;
+QUIET int cudago_fill_fits(uint32_t width, uint64_t address, uint64_t size) {
+    if (size % width) return PyErr_Format(PyExc_ValueError, "a fill value of %u bytes does not divide %llu bytes", width, (unsigned long long)size), -1;
+    if (address % width == 0) return 0;
+    char text[160]; /* the limited API's own formats have no long hexadecimal numbers */
+    snprintf(text, sizeof text, "a fill value of %u bytes needs memory that begins at a multiple of %u, not at %#llx: a tensor takes others, as in buf.view(dtype).fill(value)",
+             width, width, (unsigned long long)address);
+    return PyErr_SetString(PyExc_ValueError, text), -1;
 }
 
 QUIET int cudago_may_be_lent(const cudago_cell *cell) {
@@ -326,7 +329,7 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     cudago_span b;
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_buffer_now(self, &b)) return -1;
-    if (cudago_writable(b.readonly, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
+    if (cudago_writable(b.readonly, "the buffer") || cudago_fill_fits(width, b.ptr, b.size)) return -1;
     if (!b.size) return 0;
     int capturing = cudago_capturing(s);
     if (capturing < 0 || cudago_stream_reaches(b.cell, home(b.cell, self->device), s->device, "the memory")) return -1;

@@ -194,11 +194,16 @@ static void let_go(DescriptorObject *d) {
     Py_XDECREF(tensor);
 }
 
-QUIET const char *cudago_descriptor_memory(const DescriptorObject *d) {
+static QUIET const char *memory_of(const DescriptorObject *d) {
     return d->texture ? "memory of the texture or surface" : "memory of the tensor map";
 }
+/* The driver's object is of a context, which a reset destroys, also where the memory stays. */
+static QUIET int is_lost(const DescriptorObject *d) { return d->texture && cudago_lost(d->home, d->generation); }
+
 QUIET int cudago_descriptor_open(const DescriptorObject *d) {
-    return d->closed ? cudago_raise_closed(d->size == sizeof d->bytes ? "tensor map" : "texture or surface") : 0;
+    if (d->closed) return cudago_raise_closed(d->size == sizeof d->bytes ? "tensor map" : "texture or surface");
+    if (is_lost(d)) return cudago_raise_lost(d->is_surface ? "surface" : "texture", d->home);
+    return cudago_cell_now(d->cell, memory_of(d));
 }
 
 void cudago_descriptor_left(DescriptorObject *d) {
@@ -246,9 +251,9 @@ static PyObject *descriptor_bytes(DescriptorObject *d, void *unused) {
     if (cudago_descriptor_open(d)) return NULL;
     return PyBytes_FromStringAndSize((const char *)d->bytes, (Py_ssize_t)d->size);
 }
-static PyObject *descriptor_is_closed(DescriptorObject *d, void *unused) {
+static QUIET PyObject *descriptor_is_closed(DescriptorObject *d, void *unused) {
     (void)unused;
-    return PyBool_FromLong(d->closed);
+    return PyBool_FromLong(d->closed || is_lost(d) || cudago_cell_closed(d->cell));
 }
 
 static PyMethodDef methods[] = {

@@ -205,7 +205,6 @@ typedef struct {
 DescriptorObject *cudago_descriptor_alloc(PyObject *cls, PyObject *of, PyObject *facts);
 int cudago_make_texture(DescriptorObject *d, cudago_texels *texels);
 QUIET int cudago_descriptor_open(const DescriptorObject *d); /* -1 with ClosedError if it is not */
-QUIET const char *cudago_descriptor_memory(const DescriptorObject *d); /* what errors call it */
 void cudago_descriptor_left(DescriptorObject *d);            /* by an Operand */
 /* A new one that says the same, over a cell for graphs, of which it takes over the caller's count. NULL with
  * an exception, and the count is given back. */
@@ -364,7 +363,7 @@ int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width);        /
  * argument is invalid, and the exception becomes a BufferError. Returns -1. */
 int cudago_fill_failed(int lent, uint64_t address, const char *what);
 QUIET int cudago_may_be_lent(const cudago_cell *cell); /* NULL: the memory has none */
-QUIET int cudago_fill_fits(uint32_t width, uint64_t size);                     /* -1 with ValueError */
+QUIET int cudago_fill_fits(uint32_t width, uint64_t address, uint64_t size);   /* -1 with ValueError */
 
 /* box.c: rows of bytes that both sides have at pitches of their own. */
 typedef struct {

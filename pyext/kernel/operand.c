@@ -111,7 +111,7 @@ static int from_cai(OperandObject *o, PyObject *object, PyObject *interface, int
 }
 
 static QUIET int from_descriptor(OperandObject *o, DescriptorObject *d) {
-    if (cudago_descriptor_open(d) || cudago_cell_now(d->cell, cudago_descriptor_memory(d))) return -1;
+    if (cudago_descriptor_open(d)) return -1;
     cudago_cell_retain(d->cell);
     o->cell = d->cell;
     o->address = d->address;

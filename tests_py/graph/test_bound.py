@@ -137,6 +137,18 @@ def test_a_stream_that_closes_the_launch(a, stream, kernels):
     assert numbers(a, stream) == 0
 
 
+def test_an_update_that_closes_the_launch(a, kernels):
+    bound = kernels["add"].bind(CONFIG, a, 1, N)
+
+    class Closes:
+        def __index__(self):
+            bound.close()
+            return 2
+
+    with pytest.raises(cu.ClosedError, match="bound launch is closed"):
+        bound.update({1: Closes()})
+
+
 def test_only_an_executable_is_opened(a, stream, kernels):
     bare = cu.BoundLaunch.__new__(cu.BoundLaunch)
     with pytest.raises(TypeError, match="executable"):

@@ -127,7 +127,9 @@ def test_wrong_operands_add_nothing(graph, a, b, device, stream, kernels):
         (lambda: graph.memcpy(a, 5), TypeError, "src must be a Buffer"),
         (lambda: graph.memcpy(a, closed), cu.ClosedError, "buffer is closed"),
         (lambda: graph.memset(a, 1 << 40), OverflowError, "must be -128 to 255"),
+        (lambda: graph.memcpy(a, b""), ValueError, "dst has 64 bytes, src 0"),
         (lambda: graph.memset(a[:3], b"ab"), ValueError, "does not divide 3 bytes"),
+        (lambda: graph.memset(a[1:3], b"ab"), ValueError, "at a multiple of 2, not at 0x"),
         (lambda: graph.memset(closed, 0), cu.ClosedError, "buffer is closed"),
         (lambda: graph.callback(5), TypeError, "callback must be callable"),
         (lambda: graph.launch(CONFIG, kernels["add"], a, 1), TypeError, "takes 3 argument"),
@@ -266,6 +268,7 @@ def test_nodes_of_no_bytes_do_nothing(graph, stream, device):
         graph.memset(empty, 1.5, name="a"),
         graph.memset(device.allocate(0, stream=stream), 1),
         graph.memset(empty.buffer.view("u1"), 1),
+        graph.memset(device.allocate(64, stream=stream).ptr + 64, 1),
         graph.memcpy(empty, empty),
         graph.memcpy(bytearray(), b"", name="b"),
         graph.memcpy(cu.zeros((0, 4), "f4", stream=stream)[:, 1:3], np.zeros((0, 2), "f4")),
@@ -277,7 +280,7 @@ def test_nodes_of_no_bytes_do_nothing(graph, stream, device):
         graph.memset(cu.slot("s", empty), 1.5)
     with pytest.raises(ValueError, match="dst has 0 bytes"):
         graph.memcpy(cu.slot("s", empty), empty)
-    with pytest.raises(ValueError, match="src has 0 bytes"):
+    with pytest.raises(ValueError, match="dst has 8 bytes, src 0"):
         graph.memcpy(cu.zeros(1, "f8", stream=stream), empty)
     empty.close()
     with pytest.raises(cu.ClosedError):

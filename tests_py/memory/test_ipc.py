@@ -654,6 +654,12 @@ def test_a_file_is_no_pool(device, stream, tmp_path):
         bad = cu.IPCBufferDescriptor(bytes(64), bytes(16), 64, 0, 60, 8)
         with pytest.raises(ValueError, match="bytes 60 to 68 of 64"):
             cu.Buffer.from_ipc_descriptor(pool, bad, stream=stream)
+        for wrong, name in (
+            (cu.IPCBufferDescriptor("0" * 64, bytes(16), 64, 0, 0, 8), "data"),
+            (cu.IPCBufferDescriptor(bytes(64), None, 64, 0, 0, 8), "pool"),
+        ):
+            with pytest.raises(TypeError, match=f"{name} of the descriptor must be bytes, not"):
+                cu.Buffer.from_ipc_descriptor(pool, wrong, stream=stream)
         with pytest.raises(TypeError, match="IPCBufferDescriptor"):
             cu.Buffer.from_ipc_descriptor(pool, b"", stream=stream)
         with pytest.raises(TypeError, match="DeviceMemoryResource"):

@@ -193,6 +193,8 @@ def test_fill_checks_its_value(buffer, stream):
     for bad in (1.5, None, "a"):
         with pytest.raises(TypeError, match=f"not <class '{type(bad).__name__}'>"):
             buffer.fill(bad, stream=stream)
+    with pytest.raises(ValueError, match="needs memory that begins at a multiple of 4, not at 0x"):
+        buffer[2:6].fill(b"1234", stream=stream)
     with pytest.raises(ValueError, match="2 bytes does not divide 3 bytes"):
         buffer[:3].fill(b"ab", stream=stream)
     assert content(buffer, stream) == bytes(range(64))

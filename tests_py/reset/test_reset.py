@@ -75,6 +75,9 @@ def uses_of(device, code) -> dict:
     pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions())
     pooled = pool.allocate(64, stream=stream)
     pinned = cu.PinnedMemoryResource()
+    array = cu.OpaqueArray((8, 8), "f4", stream=stream, surfaces=True)
+    image = cu.zeros((8, 64), "f4", stream=stream)
+    texture, surface = cu.Texture(image), cu.Surface(array)
     return {
         "stream": (stream, stream.sync),
         "its handle": (stream, lambda: stream.handle),
@@ -107,6 +110,9 @@ def uses_of(device, code) -> dict:
         "pooled": (pooled, lambda: pooled.handle),
         "pinned": (pinned, lambda: pinned.allocate(4)),
         "default stream": (default, default.sync),
+        "array": (array, lambda: array.handle),
+        "texture": (texture, lambda: texture.handle),
+        "surface": (surface, lambda: surface.handle),
     }
 
 

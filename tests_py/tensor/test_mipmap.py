@@ -317,6 +317,10 @@ RULES = {
         lambda s: texture(cu.MipmappedArray(4, "f4", stream=s), mipmap_level_bias=float("nan")),
         "mipmap_level_bias must be finite",
     ),
+    "huge": (
+        lambda s: texture(cu.MipmappedArray(4, "f4", stream=s), max_mipmap_level_clamp=1e300),
+        "max_mipmap_level_clamp must be a number that float32 holds, got 1e[+]300",
+    ),
     "one level": (
         lambda s: cu.Texture(cu.OpaqueArray(4, "f4", stream=s), mipmap_level_bias=1),
         "only a texture of a MipmappedArray has levels",

@@ -205,6 +205,22 @@ def test_what_does_not_match_is_refused(stream):
         t.copy_to(np.empty((4, 6), "f4"), stream=stream)
 
 
+@pytest.mark.parametrize("values", [None, "1", object(), {}, {1.0}, iter([1.0])])
+def test_what_is_no_array_is_refused(values, stream):
+    wanted = f"must be a tensor, an array, or numbers in lists, not {type(values).__name__}"
+    for take in (
+        cu.zeros((), "f4", stream=stream).copy_from,
+        cu.OpaqueArray(1, "f4", stream=stream).copy_from,
+        cu.asarray,
+    ):
+        with pytest.raises(TypeError, match=wanted):
+            take(values, stream=stream)
+    with pytest.raises(TypeError, match=wanted):
+        cu.asarray(values, "f4", stream=stream)
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        cu.asarray([[1.0], [1.0, 2.0]], "f4", stream=stream)
+
+
 def test_bytes_go_to_what_has_the_buffer_protocol(stream):
     t = cu.asarray(np.arange(8, dtype="u1"), stream=stream)
     out = bytearray(4)

@@ -309,6 +309,7 @@ RULES = {
     "filter": (lambda x: x, {"filter_mode": "cubic"}, "filter_mode must be 'point' or 'linear'"),
     "promote": (lambda x: x, {"promote": True}, "promote needs integers of 8 or 16 bits"),
     "border": (lambda x: x, {"border": [0] * 5}, "at most 4 numbers, got 5"),
+    "huge": (lambda x: x, {"border": [0, 1e300]}, r"border must be a number that float32 holds"),
     "fetched": (lambda x: x.reshape(16), {"filter_mode": "linear"}, "read by whole numbers"),
 }
 
@@ -325,6 +326,16 @@ def test_wrong_types(code, stream, image):
         TypeError, match="tensor must be a Tensor, OpaqueArray or MipmappedArray, not ndarray"
     ):
         cu.Texture(np.zeros((4, 8), "f4"))
+    for options, wanted in (
+        ({"border": 3}, "border must be at most 4 numbers, not int"),
+        ({"border": "1"}, "border must be at most 4 numbers, not str"),
+        ({"border": [None]}, "border must be a number, not NoneType"),
+        ({"address_mode": None}, "address_mode must be one or two of .*, not NoneType"),
+        ({"address_mode": ("wrap", [])}, "address_mode must be one or two of .*, not list in it"),
+    ):
+        with pytest.raises(TypeError, match=wanted):
+            cu.Texture(image, **options)
+    cu.Texture(image, border=np.zeros(4)).close()
     with pytest.raises(TypeError, match="elements of type float64"):
         cu.Texture(cu.zeros((4, 8), "f8", stream=stream))
     with pytest.raises(ValueError, match="needs floating-point reads: got int16; set promote=True"):

@@ -13,6 +13,7 @@ from .._memory.buffer import Buffer, Pointer
 from .._native import into_native, or_closed
 from .._ordinal import device_at
 from .._tensor.tensor import Tensor
+from ..errors import ClosedError
 from .graph import Graph
 from .params import KernelNodeParams
 
@@ -82,7 +83,11 @@ class BoundLaunch(_core.BoundLaunch):
         ----------
         ``cuGraphExecKernelNodeSetParams_v2``
         """
-        self._node.update(*args, **kwargs)
+        try:
+            self._node.update(*args, **kwargs)
+        except ClosedError:
+            _ = self._node  # if this was closed meanwhile, the error names it, and no executable
+            raise
 
     @property
     def params(self) -> KernelNodeParams:

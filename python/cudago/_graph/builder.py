@@ -47,7 +47,8 @@ def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
 def _is_empty(memory: Any) -> bool:
     """Whether memory has no bytes, so that there is nothing to fill."""
     size = memory.size if isinstance(memory, _core.Buffer) else getattr(memory, "nbytes", None)
-    return size == 0 and _core._operand(memory, memory, True).nbytes == 0
+    might_be = size == 0 or isinstance(memory, _core.Pointer)
+    return might_be and _core._operand(memory, memory, True).nbytes == 0
 
 
 def _walked(memory: Any, pattern: Any) -> Tensor | None:

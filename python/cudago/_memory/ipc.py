@@ -239,13 +239,19 @@ def import_buffer(
     )
     if offset + size > allocated:
         raise ValueError(f"descriptor has bytes {offset} to {offset + size} of {allocated}")
-    whole = _core._buffer_import(
-        resource, stream, descriptor.data, descriptor.pool, allocated, slot
-    )
+    data, pool = (_bytes(descriptor, name) for name in ("data", "pool"))
+    whole = _core._buffer_import(resource, stream, data, pool, allocated, slot)
     if (offset, size) == (0, allocated):
         return whole
     with whole:
         return whole[offset : offset + size]
+
+
+def _bytes(descriptor: IPCBufferDescriptor, name: str) -> bytes:
+    value = getattr(descriptor, name)
+    if not isinstance(value, bytes):
+        raise TypeError(f"{name} of the descriptor must be bytes, not {type(value).__name__}")
+    return value
 
 
 def _number(descriptor: IPCBufferDescriptor, name: str) -> int:

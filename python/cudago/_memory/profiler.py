@@ -51,6 +51,9 @@ class profiler(_core.Block):
         of: Device = _device_of(device)
         self._plan((self.start, of), (self.stop, of))
 
+    def __repr__(self) -> str:
+        return "<cudago.profiler>"
+
     @staticmethod
     def start(device: Device | None = None) -> None:
         """Have the profiler begin to collect; if it does already, nothing happens.

@@ -23,7 +23,7 @@ CONDITIONS: tuple[WaitCondition, ...] = (">=", "==", "&", "nor")
 def condition_code(condition: object) -> int:
     """Return the driver's number of a condition."""
     if not isinstance(condition, str):
-        raise TypeError(f"condition must be a str, not {type(condition)}")
+        raise TypeError(f"condition must be a str, not {type(condition).__name__}")
     for code, name in enumerate(CONDITIONS):
         if condition == name:
             return code

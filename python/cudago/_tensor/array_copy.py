@@ -11,6 +11,7 @@ from .._memory.buffer import Buffer
 from .._numpy import np
 from .array_shape import Facts, count
 from .copy import _bytes_from
+from .element import array_of
 from .operand import as_target, as_tensor
 from .tensor import Tensor
 
@@ -80,7 +81,8 @@ def _source(given: Any, facts: Facts, stream: StreamLike | None) -> Tensor:
     if isinstance(given, Tensor):
         return given
     if not hasattr(given, "__dlpack__"):
-        given = np.ascontiguousarray(given, facts.dtype).reshape(np.shape(given))
+        given = array_of(given, facts.dtype, "src")
+        given = np.ascontiguousarray(given).reshape(given.shape)
     return as_tensor(given) if stream is None else _core.from_dlpack(given, stream=stream)
 
 

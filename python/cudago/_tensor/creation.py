@@ -15,7 +15,7 @@ from .._numpy import np
 from .._stream.stream import stream_of
 from ..errors import ClosedError
 from . import packed
-from .element import numpy_dtype
+from .element import array_of
 from .interface import has_interface, through
 from .place import is_packed_type
 from .tensor import Tensor
@@ -298,7 +298,7 @@ def asarray(
         t = empty(theirs.shape, theirs.dtype_name, stream=stream, resource=resource)
         t.copy_from(theirs, stream=stream)
         return t
-    host = np.asarray(obj, None if name is None else numpy_dtype(name))
+    host = array_of(obj, name, "obj")
     t = empty(host.shape, host.dtype, stream=stream, resource=resource)
     if t.nbytes:
         raw = np.ascontiguousarray(host).reshape(-1).view("u1")  # DLPack may lack the type

@@ -36,6 +36,23 @@ def numpy_dtype(name: str) -> np.dtype:
         return extended_dtype(name)
 
 
+def array_of(values: Any, name: str | None, what: str) -> np.ndarray:
+    """Return an array_like as NumPy's array, of element type `name` unless that is None."""
+    wrong = TypeError(
+        f"{what} must be a tensor, an array, or numbers in lists, not {type(values).__name__}"
+    )
+    if values is None or isinstance(values, str):  # to NumPy, nan and the text of a number
+        raise wrong
+    dtype = None if name is None else numpy_dtype(name)
+    try:
+        array = np.asarray(values, dtype)
+    except TypeError as error:
+        raise wrong from error
+    if dtype is None and array.dtype.kind in "OSU" and not hasattr(values, "dtype"):
+        raise wrong
+    return array
+
+
 def element(value: Any, name: str) -> bytes:
     """Return the bytes of one element of type `name`; ``bytes`` are taken as they are."""
     bits = _core._dtype(name)[1]

@@ -10,7 +10,7 @@ from .. import _core
 from .._numpy import np
 from . import packed
 from .copy import copy as copy_elements
-from .element import ADDED, numpy_dtype
+from .element import ADDED, array_of
 from .interface import has_interface, through
 from .place import is_packed_type
 
@@ -61,7 +61,8 @@ def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
     _core._no_slot(src, "src")
     if isinstance(src, bytes):  # to NumPy the text of a number; a bytearray is an array of numbers
         src = memoryview(src)
-    made = np.ascontiguousarray(src, numpy_dtype(like.dtype_name)).reshape(np.shape(src))
+    given = array_of(src, like.dtype_name, "src")
+    made = np.ascontiguousarray(given).reshape(given.shape)  # which makes 1 dimension of none
     return _over_extended(made) if is_extended(made) else _core.from_dlpack(made, stream=stream)
 
 

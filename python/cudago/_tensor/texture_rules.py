@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
@@ -80,10 +82,15 @@ def channel_count(tensor: Tensor | OpaqueArray | MipmappedArray, channels: int |
 
 
 def modes_of(given: str | tuple[str, ...], rank: int) -> tuple[str, ...]:
+    many = f"{('one', 'one or two', 'one or three')[rank - 1]} of {', '.join(_MODES)}"
+    if not isinstance(given, (str, tuple, list)):
+        raise TypeError(f"address_mode must be {many}, not {type(given).__name__}")
     modes = (given,) * rank if isinstance(given, str) else tuple(given)
+    for mode in modes:
+        if not isinstance(mode, str):
+            raise TypeError(f"address_mode must be {many}, not {type(mode).__name__} in it")
     if len(modes) != rank or any(mode not in _MODES for mode in modes):
-        many = ("one", "one or two", "one or three")[rank - 1]
-        raise ValueError(f"address_mode must be {many} of {', '.join(_MODES)}; got {given!r}")
+        raise ValueError(f"address_mode must be {many}; got {given!r}")
     return modes
 
 
@@ -99,8 +106,20 @@ def kinds(facts: Facts, dimensions: int) -> tuple[int, ...]:
     )
 
 
+def _single(value: object, name: str) -> float:
+    """Return an argument as a number that the driver is given in 32 bits."""
+    number = real(value, name)
+    try:
+        struct.pack("<f", number)  # "f" alone checks nothing
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that float32 holds, got {number}") from None
+    return number
+
+
 def color(border: Sequence[float] | None) -> tuple[float, float, float, float]:
-    values = [real(v, "border") for v in border or ()]
+    if isinstance(border, (str, bytes, bytearray)) or not isinstance(border, Iterable | None):
+        raise TypeError(f"border must be at most 4 numbers, not {type(border).__name__}")
+    values = [_single(v, "border") for v in (() if border is None else border)]
     if len(values) > 4:
         raise ValueError(f"border must have at most 4 numbers, got {len(values)}")
     values += [0.0] * (4 - len(values))
@@ -142,9 +161,9 @@ def levels_of(level_count: int, mode: str, bias: float, low: float, high: float 
     levels = Levels(
         level_count,
         mode,
-        real(bias, "mipmap_level_bias"),
-        real(low, "min_mipmap_level_clamp"),
-        last if high is None else real(high, "max_mipmap_level_clamp"),
+        _single(bias, "mipmap_level_bias"),
+        _single(low, "min_mipmap_level_clamp"),
+        last if high is None else _single(high, "max_mipmap_level_clamp"),
     )
     if not level_count and (mode != "point" or levels.bias or levels.low or levels.high):
         raise ValueError("only a texture of a MipmappedArray has levels to choose from")
