@@ -248,7 +248,7 @@ func describePool(p *driver.CUmemPoolProps) string {
 	if driver.CUmemLocationType(p.LocationType) == driver.CU_MEM_LOCATION_TYPE_HOST_NUMA {
 		text += fmt.Sprintf(" on NUMA node %d", p.LocationID)
 		if nodes, err := os.ReadFile("/sys/devices/system/node/online"); err == nil {
-			text += fmt.Sprintf("; the host has %s", strings.TrimSpace(string(nodes)))
+			text += fmt.Sprintf("; the host has nodes %s", strings.TrimSpace(string(nodes)))
 		}
 	}
 	return text

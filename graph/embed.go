@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -114,21 +115,35 @@ func (c *Capture) lockAny() (unlock func()) {
 	return c.unlock
 }
 
+// ErrNotCapturing is what Capture of a [Graph] or an [Exec] returns if another
+// thread has ended the stream's capture meanwhile. Nothing was added.
+var ErrNotCapturing = errors.New("the stream is not capturing")
+
 // embed adds a node that runs a graph of the driver. view is called once the node
 // is there; it holds what the node keeps alive, and is left to the caller if c is
 // nil.
 //
+// Errors: [ErrNotCapturing]; an [*cuda.Error] of the driver.
+//
 // Preconditions: c.mu is held, unless c is nil; so is the lock of the graph.
 func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, site uint32, view func() *Graph) (left Retainer, err error) {
 	if c != nil && c.ended {
-		return nil, &cuda.ClosedError{What: "capture"}
+		return nil, ErrNotCapturing
 	}
 	info, err := s.CaptureInfo()
 	if err != nil {
 		return nil, err
 	}
+	if info.Status == cuda.CaptureNone {
+		return nil, ErrNotCapturing
+	}
 	if info.Status != cuda.CaptureActive {
 		return nil, &cuda.Error{Op: "cuGraphAddChildGraphNode", Result: cuda.ErrorStreamCaptureInvalidated}
+	}
+	if c == nil {
+		if began, err := CaptureOf(s); began != nil || err != nil { // one of ours, meanwhile
+			return nil, cmp.Or(err, ErrNotCapturing)
+		}
 	}
 	n, err := s.Context().AddChildGraphNode(info.Graph, info.Dependencies, sub)
 	if err != nil {

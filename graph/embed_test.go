@@ -198,7 +198,7 @@ func TestWhatACaptureCannotEmbed(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, outer.Nodes())
 	require.NoError(t, outer.Close())
-	require.ErrorIs(t, embedIn(g, c, s), cuda.ErrClosed)
+	require.ErrorIs(t, embedIn(g, c, s), ErrNotCapturing)
 }
 
 // The copy holds the operands itself, and is of what the executable runs.

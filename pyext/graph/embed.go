@@ -42,28 +42,39 @@ func captureInto(e embeddable, on C.uint64_t) error {
 	return err
 }
 
+// cudagoCaptureGraph sets over, and adds nothing, if the capture has ended
+// meanwhile.
+//
 //export cudagoCaptureGraph
-func cudagoCaptureGraph(id, on C.uint64_t, st *C.cudago_status) {
+func cudagoCaptureGraph(id, on C.uint64_t, over *C.int32_t, st *C.cudago_status) {
 	guard(st, func() error {
 		g, err := graphs.Get(uint64(id))
 		if err != nil {
 			return err
 		}
-		return captureInto(g, on)
+		return unlessOver(captureInto(g, on), over)
 	})
 }
 
+func unlessOver(err error, over *C.int32_t) error {
+	if errors.Is(err, graph.ErrNotCapturing) {
+		*over = 1
+		return nil
+	}
+	return err
+}
+
 // cudagoCaptureExec returns what has changed since the executable was made, for
-// the caller to free, or NULL.
+// the caller to free, or NULL. over is as for a graph.
 //
 //export cudagoCaptureExec
-func cudagoCaptureExec(id, on C.uint64_t, st *C.cudago_status) (changed *C.char) {
+func cudagoCaptureExec(id, on C.uint64_t, over *C.int32_t, st *C.cudago_status) (changed *C.char) {
 	guard(st, func() error {
 		x, err := execs.Get(uint64(id))
 		if err != nil {
 			return err
 		}
-		err = captureInto(x, on)
+		err = unlessOver(captureInto(x, on), over)
 		var why *graph.ChangedError
 		if errors.As(err, &why) {
 			changed = C.CString(why.Reason)

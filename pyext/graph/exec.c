@@ -157,11 +157,12 @@ static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now
     return r;
 }
 
-/* Becomes a node of the capture instead. */
+/* Becomes a node of the capture instead. CUDAGO_AGAIN if that has ended meanwhile. */
 static int launch_captured(ExecObject *self, StreamObject *stream) {
     PyObject *r = PyObject_CallMethod((PyObject *)self, "_launch_into", "O", (PyObject *)stream);
     Py_XDECREF(r);
-    return r ? 0 : -1;
+    return !r ? -1 : r == Py_False ? CUDAGO_AGAIN
+                                   : 0;
 }
 
 /* What was gone may be back by now: PyTorch's memory, or a device whose reset was given up. */
@@ -181,7 +182,10 @@ PyObject *cudago_exec_launch(ExecObject *self, PyObject *argument) {
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
     int r = stream ? launch(self, stream) : -1;
-    if (r == CAPTURED) r = launch_captured(self, stream);
+    while (r == CAPTURED) {
+        r = launch_captured(self, stream);
+        if (r == CUDAGO_AGAIN) r = launch(self, stream);
+    }
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;

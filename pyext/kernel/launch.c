@@ -11,6 +11,8 @@
 
 enum { SMALL_VALUES = 1024 };
 
+enum { COOPERATIVE_LAUNCH_TOO_LARGE = 720 }; /* CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE */
+
 static QUIET void add_attribute(CUlaunchConfig *c, CUlaunchAttribute *a, CUlaunchAttributeID id, const void *value, size_t size) {
     CUlaunchAttribute *next = &a[c->NumAttrs++];
     memset(next, 0, sizeof *next);
@@ -299,6 +301,14 @@ int cudago_launch_error(const char *operation, KernelObject *kernel, const cudag
     Py_ssize_t len;
     const char *name = PyUnicode_AsUTF8AndSize(kernel->name, &len);
     char text[320];
+    if (code == COOPERATIVE_LAUNCH_TOO_LARGE) {
+        PyErr_Format(PyExc_ValueError,
+                     "kernel %U, %llu blocks of %llu threads: a cooperative launch needs all blocks on device %d at the same time; "
+                     "max_active_blocks() tells how many a multiprocessor has",
+                     kernel->name, (unsigned long long)s->grid[0] * s->grid[1] * s->grid[2],
+                     (unsigned long long)s->block[0] * s->block[1] * s->block[2], k->device);
+        return -1;
+    }
     snprintf(text, sizeof text,
              "kernel %.100s, grid (%u, %u, %u), block (%u, %u, %u), %u bytes of dynamic shared memory, %u of local memory for each "
              "thread, device %d",

@@ -118,6 +118,31 @@ static QUIET void begin_anew(DeviceObject *self, PyObject **resource) {
     self->resource = NULL;
 }
 
+/* One written in Python loses nothing of its own, but allocates no more if it passes on what a lost one has. -1 with an
+ * exception that ends the program. */
+static int is_over_lost(PyObject *resource) {
+    PyObject *of = NEW_REF(resource);
+    while (of && cudago_is(of, CLS_RESOURCE) && ((ResourceObject *)of)->kind == RESOURCE_PYTHON) {
+        PyObject *upstream = PyObject_GetAttrString(of, "upstream");
+        Py_DECREF(of);
+        of = upstream;
+    }
+    if (!of && cudago_forgive()) return -1; /* mostly it has none */
+    int lost = of && cudago_is(of, CLS_RESOURCE) && cudago_resource_lost((ResourceObject *)of);
+    Py_XDECREF(of);
+    return lost;
+}
+static int replace(DeviceObject *self) {
+    PyObject *resource = self->resource ? NEW_REF(self->resource) : NULL;
+    int lost = resource ? is_over_lost(resource) : 0;
+    if (lost > 0 && self->resource == resource) {
+        self->resource = NULL;
+        Py_DECREF(resource);
+    }
+    Py_XDECREF(resource);
+    return lost < 0 ? -1 : 0;
+}
+
 /* _reset() */
 PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused) {
     (void)unused;
@@ -141,6 +166,6 @@ PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused) {
     Py_XDECREF(resource);
     cudago_drain();
     PyErr_Restore(type, value, trace);
-    if (r || cudago_print_flush()) return NULL;
+    if (r || cudago_print_flush() || (lost && replace(self))) return NULL;
     Py_RETURN_NONE;
 }

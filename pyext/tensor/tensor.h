@@ -156,7 +156,7 @@ PyObject *cudago_tensor_transpose(TensorObject *t, PyObject *const *args, Py_ssi
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 /* Reads a shape: an int or a sequence of ints. Returns the number of dimensions, or -1. If size is not negative, a
  * single -1 is computed from it. */
-int cudago_dims_from_python(PyObject *o, int64_t *dims); /* runs Python; no check of the sizes */
+int cudago_dims_from_python(PyObject *o, const char *name, int64_t *dims); /* runs Python; no check of the sizes */
 /* Checks a shape and, if size is not negative, computes its single -1 from it. -1 with an exception. */
 QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape);
 int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape); /* both */

@@ -55,8 +55,8 @@ static PyObject *buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t
     cudago_span open;
     if (read_view_arguments(args, n, names, given) || cudago_buffer_now(b, &open)) return NULL;
     if (cudago_dtype_from_python(given[0], &dtype)) return NULL;
-    if (given[1] && given[1] != Py_None && (ndim = cudago_dims_from_python(given[1], shape)) < 0) return NULL;
-    if (given[2] && given[2] != Py_None && (n_strides = cudago_dims_from_python(given[2], strides)) < 0) return NULL;
+    if (given[1] && given[1] != Py_None && (ndim = cudago_dims_from_python(given[1], "shape", shape)) < 0) return NULL;
+    if (given[2] && given[2] != Py_None && (n_strides = cudago_dims_from_python(given[2], "strides", strides)) < 0) return NULL;
     return view_now(b, dtype, ndim, shape, n_strides, strides);
 }
 

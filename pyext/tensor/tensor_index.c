@@ -173,8 +173,8 @@ QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape) {
         if (shape[i] == -1 && open < 0 && size >= 0) {
             open = i;
         } else if (shape[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "dimension %d is negative: %lld", i, (long long)shape[i]);
-            return -1;
+            if (shape[i] == -1 && open >= 0) return PyErr_Format(PyExc_ValueError, "only one dimension can be -1, got dimensions %d and %d", open, i), -1;
+            return PyErr_Format(PyExc_ValueError, "dimension %d is negative: %lld", i, (long long)shape[i]), -1;
         } else if (__builtin_mul_overflow(known, shape[i], &known)) {
             return PyErr_SetString(PyExc_OverflowError, "the shape has more elements than fit 64 bits"), -1;
         }
@@ -205,10 +205,26 @@ static int read_dims(PyObject *const *items, Py_ssize_t n, int64_t *shape) {
     return (int)n;
 }
 
-int cudago_dims_from_python(PyObject *o, int64_t *shape) {
-    if (PyIndex_Check(o)) return read_dims(&o, 1, shape);
+/* An int, also as an array without dimensions, which has no length. One with some has __index__ too. -1 with an exception. */
+static int is_one(PyObject *o) {
+    if (PyLong_Check(o)) return 1;
+    if (!PyIndex_Check(o)) return 0;
+    if (PySequence_Check(o) && PySequence_Size(o) >= 0) return 0;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+    PyErr_Clear();
+    return 1;
+}
+
+int cudago_dims_from_python(PyObject *o, const char *name, int64_t *shape) {
+    int one = is_one(o);
+    if (one) return one < 0 ? -1 : read_dims(&o, 1, shape);
     PyObject *items[CUDAGO_MAX_NDIM];
-    PyObject *tuple = PySequence_Tuple(o);
+    PyObject *each = PyObject_GetIter(o);
+    if (!each && PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError, "%s must be an int or a sequence of ints, not %R", name, (PyObject *)Py_TYPE(o));
+    if (!each) return -1;
+    PyObject *tuple = PySequence_Tuple(each);
+    Py_DECREF(each);
     if (!tuple) return -1;
     Py_ssize_t n = PyTuple_Size(tuple);
     for (Py_ssize_t i = 0; i < n && i < CUDAGO_MAX_NDIM; i++) items[i] = PyTuple_GetItem(tuple, i);
@@ -218,7 +234,7 @@ int cudago_dims_from_python(PyObject *o, int64_t *shape) {
 }
 
 int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape) {
-    int n = cudago_dims_from_python(o, shape);
+    int n = cudago_dims_from_python(o, "shape", shape);
     return n < 0 || cudago_shape_now(size, n, shape) ? -1 : n;
 }
 
@@ -227,7 +243,7 @@ PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize
     CUDAGO_ENTER(NULL);
     uint64_t nbytes;
     int64_t shape[CUDAGO_MAX_NDIM], size = 1;
-    int ndim = n == 1 ? cudago_dims_from_python(args[0], shape) : read_dims(args, n, shape);
+    int ndim = n == 1 ? cudago_dims_from_python(args[0], "shape", shape) : read_dims(args, n, shape);
     if (ndim < 0 || cudago_tensor_open(t) || cudago_tensor_contiguous((PyObject *)t, &nbytes)) return NULL;
     if (cudago_shape_now(t->size, ndim, shape)) return NULL;
     for (int i = 0; i < ndim; i++) size *= shape[i];
@@ -261,7 +277,7 @@ PyObject *cudago_tensor_transpose(TensorObject *t, PyObject *const *args, Py_ssi
     int64_t given[CUDAGO_MAX_NDIM];
     int axes[CUDAGO_MAX_NDIM];
     int all = !n || (n == 1 && args[0] == Py_None);
-    int count = all ? 0 : n == 1 ? cudago_dims_from_python(args[0], given)
+    int count = all ? 0 : n == 1 ? cudago_dims_from_python(args[0], "axes", given)
                                  : read_dims(args, n, given);
     if (count < 0 || cudago_tensor_open(t)) return NULL;
     if (all) return reverse_axes(t);

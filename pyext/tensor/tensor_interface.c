@@ -31,7 +31,7 @@ PyObject *cudago_tensor_through(PyObject *module, PyObject *args) {
     int64_t shape[CUDAGO_MAX_NDIM];
     if (!PyArg_ParseTuple(args, "OKipOO", &owner, &address, &device, &readonly, &dtype, &dims)) return NULL;
     DLTensor d = {(void *)(uintptr_t)address, {kDLCUDA, device}, 0, {0}, shape, NULL, 0};
-    d.ndim = cudago_dims_from_python(dims, shape);
+    d.ndim = cudago_dims_from_python(dims, "shape", shape);
     if (d.ndim < 0 || cudago_dtype_from_python(dtype, &d.dtype)) return NULL;
     cudago_extent e = {0};
     TensorObject *t = cudago_tensor_alloc(d.ndim);

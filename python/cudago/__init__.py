@@ -94,17 +94,20 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     from . import testing as testing
     from . import torch_ops as torch_ops
     from ._graph.bound import BoundLaunch
+    from ._graph.classes import (
+        ExecNode,
+        Graph,
+        GraphExec,
+        Node,
+        Slot,
+    )
     from ._graph.condition import Condition
     from ._graph.diff import GraphDiff
-    from ._graph.exec import GraphExec
-    from ._graph.exec_node import ExecNode
     from ._graph.function import (
         GraphFunction,
         graph,
     )
-    from ._graph.graph import Graph
     from ._graph.neighbors import Neighbors
-    from ._graph.node import Node
     from ._graph.params import (
         AllocNodeParams,
         BatchMemOpNodeParams,
@@ -123,10 +126,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         NodeTime,
     )
     from ._graph.retained import Retained
-    from ._graph.slot import (
-        Slot,
-        slot,
-    )
+    from ._graph.slot import slot
     from ._graph.who import (
         Holder,
         who_retains,
@@ -315,14 +315,11 @@ __all__ = [
 # Names that are loaded when they are first used, by module: most programs use few of them.
 _LATER = {
     "_graph.bound": "BoundLaunch",
+    "_graph.classes": "ExecNode Graph GraphExec Node Slot",
     "_graph.condition": "Condition",
     "_graph.diff": "GraphDiff",
-    "_graph.exec": "GraphExec",
-    "_graph.exec_node": "ExecNode",
     "_graph.function": "GraphFunction graph",
-    "_graph.graph": "Graph",
     "_graph.neighbors": "Neighbors",
-    "_graph.node": "Node",
     "_graph.params": (
         "AllocNodeParams BatchMemOpNodeParams ChildGraphNodeParams ConditionalNodeParams "
         "EventNodeParams FreeNodeParams HostNodeParams KernelNodeParams MemcpyNodeParams "
@@ -330,7 +327,7 @@ _LATER = {
     ),
     "_graph.profile": "GraphProfile NodeTime",
     "_graph.retained": "Retained",
-    "_graph.slot": "Slot slot",
+    "_graph.slot": "slot",
     "_graph.who": "Holder who_retains",
     "_kernel.configured": "ConfiguredKernel",
     "_kernel.info": "KernelInfo",

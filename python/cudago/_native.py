@@ -18,7 +18,7 @@ _Show = TypeVar("_Show", bound="Callable[..., str]")
 _SHOWN, _LONGEST = 20, 80  # of names in a message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import SupportsIndex
     from typing import final as final
 else:
@@ -86,6 +86,16 @@ def whole(value: object, name: str) -> int:
     if not hasattr(type(value), "__index__"):
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
     return operator.index(cast("SupportsIndex", value))
+
+
+def items(values: Iterable[_T], name: str, of: str) -> list[_T]:
+    """Return what an argument has, as a list; an error with its name if it cannot be iterated."""
+    try:
+        each = iter(values)
+    except TypeError:
+        wrong = type(values).__name__
+        raise TypeError(f"{name} must be an iterable of {of}, not {wrong}") from None
+    return list(each)
 
 
 def real(value: object, name: str) -> float:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import pytest
@@ -152,6 +153,37 @@ def test_a_capture_that_fails_keeps_nothing(stream, device, x):
     gc.collect()
     settle()
     assert alive() is None
+
+
+@pytest.mark.parametrize("updated", [False, True])
+def test_a_launch_beside_captures_that_end(device, stream, x, updated):
+    """It is captured or launched, and never finds that a capture is gone."""
+    raised: list[BaseException] = []
+    going = threading.Event()
+    with cu.Graph(device) as graph:
+        graph.memset(x, 1, name="fill").callback(int)
+        with graph.instantiate() as step:
+            if updated:  # then a graph is made for the capture
+                step["fill"].update(value=2)
+
+            def launch() -> None:
+                try:
+                    while not going.is_set():
+                        step.launch(stream)
+                except BaseException as e:
+                    raised.append(e)
+
+            thread = threading.Thread(target=launch)
+            thread.start()
+            try:
+                for _ in range(500):
+                    with stream.capture() as captured:
+                        x.fill(5, stream=stream)
+                    captured.close()
+            finally:
+                going.set()
+                thread.join()
+    assert raised == []
 
 
 def test_a_fork_can_launch(device, stream, kernels, x, step):

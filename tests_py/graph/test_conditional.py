@@ -266,6 +266,11 @@ def test_wrong_arguments(graph, device, stream):
         graph.set_condition(condition, 1 << 32)
     with pytest.raises(TypeError, match="value must be an integer, or have memory"):
         graph.set_condition(condition, "yes")
+    memory = device.allocate(12, stream=stream)
+    with cu.Graph(device) as other:
+        other.set_condition(other.condition(), memory.ptr + 8)  # the 4 bytes from there on
+    with pytest.raises(ValueError, match="value must have 1, 2, 4 or 8 bytes, got 12"):
+        graph.set_condition(condition, memory.ptr)
     with device.allocate(3, stream=stream) as x, pytest.raises(ValueError, match="got 3"):
         graph.set_condition(condition, x)
     graph.memset(device.allocate(4, stream=stream), 0, name="fill")

@@ -76,11 +76,20 @@ def test_memory_that_a_launch_leaves(graph, stream):
 
 def test_auto_free(graph, stream):
     buffer, _ = allocating(graph)
-    with graph.instantiate(auto_free=True) as step:
+    with graph.instantiate(auto_free=np.True_, priorities=None) as step:
         for _ in range(3):
             step.launch(stream)
     assert buffer.view("u1").numpy(stream=stream).tolist() == [7] * 16
     buffer.free(stream=stream)
+
+
+def test_flags_are_true_or_false(graph, stream):
+    allocating(graph)
+    for flags in ({"auto_free": 2}, {"auto_free": "yes", "priorities": 16}):
+        with graph.instantiate(**flags) as step:
+            step.launch(stream)
+            step.launch(stream)  # it is freed before
+            stream.sync()
 
 
 def test_memory_that_another_graph_frees(graph, device, stream):

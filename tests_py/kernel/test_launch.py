@@ -172,6 +172,9 @@ def test_cooperative(device, stream):
         buffer.copy_to(out, stream=stream)
         stream.sync()
     assert out == b"\2\0\0\0"
+    wrong = "1000000 blocks of 32 threads: a cooperative launch needs all blocks on device 0 at"
+    with pytest.raises(ValueError, match=wrong):
+        cu.launch(stream, cu.LaunchConfig(10**6, 32, cooperative=True), kernel, bytearray(4))
 
 
 def test_launch_checks_its_arguments(kernels, stream):

@@ -252,7 +252,7 @@ def test_strict_types(code, stream):
         assert bare.get_kernel("one") is kernel
         assert kernel.parameter_types == ("const float*", "int"), "none are given"
         for wrong, error in ((("int",), ValueError), ("float*", TypeError), ((1, 2), TypeError)):
-            with pytest.raises(error, match=r"parameter_types must|has 2 parameter"):
+            with pytest.raises(error, match=r"strict_types must|has 2 parameter"):
                 bare.get_kernel("one", strict_types=wrong)
         assert kernel.parameter_types == ("const float*", "int")
         assert bare.get_kernel("one", strict_types=()).parameter_types == ()

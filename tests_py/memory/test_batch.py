@@ -113,7 +113,7 @@ def test_memory_is_kept_until_it_was_copied(device, stream):
         (lambda a, b: [(a, 5)], TypeError, "copy 0: src"),
         (lambda a, b: [(b"12345678", b[:8])], BufferError, "copy 0: dst .*not writable"),
         (lambda a, b: [(a[:8], b[:8]), (b"8", b[8:9])], BufferError, "copy 1: dst"),
-        (lambda a, b: 5, TypeError, "not iterable"),
+        (lambda a, b: 5, TypeError, "copies must be an iterable of pairs .dst, src., not int"),
         (lambda a, b: [(a, b[:5])], ValueError, "same size on both sides"),
     ],
 )

@@ -313,7 +313,7 @@ def test_a_numa_node(device, stream):
 
 def test_a_node_that_there_is_not(device):
     make("pinned", device).close()
-    with pytest.raises(cu.CUDAError, match=r"a pool on NUMA node 999; the host has \d"):
+    with pytest.raises(cu.CUDAError, match=r"a pool on NUMA node 999; the host has nodes \d"):
         cu.PinnedMemoryResource(pool=cu.PoolOptions(), device=device, numa=999)
 
 

@@ -199,6 +199,8 @@ SCRIPTS = {
         make = cu.VirtualMemoryResource
         refused(ValueError, "peers must be other devices than 1", lambda: make(b, peers=[b]))
         refused(TypeError, "peers must be devices, not str", lambda: make(b, peers="a"))
+        wanted = "peers must be an iterable of devices, not Device"
+        refused(TypeError, wanted, lambda: make(b, peers=a))
         """,
     "memory of all devices": """
         managed = cu.ManagedMemoryResource(b).allocate(64)

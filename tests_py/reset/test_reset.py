@@ -135,6 +135,36 @@ def test_everything_is_lost(device, code, times):
         use(device, code)
 
 
+class Passes(cu.MemoryResource):
+    """Passes on what another resource allocates."""
+
+    def __init__(self, upstream):
+        self.upstream = upstream
+
+    def allocate(self, size, *, stream):
+        return self.upstream.allocate(size, stream=stream)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Passes,
+        cu.TrackingMemoryResource,
+        lambda of: cu.ArenaMemoryResource(of, 1 << 16),
+        lambda of: cu.VirtualMemoryResource(cu.Device()),
+        lambda of: Passes(cu.TrackingMemoryResource(of)),
+    ],
+    ids=["python", "tracking", "arena", "virtual", "two"],
+)
+def test_the_device_has_its_own_resource_again(device, code, make):
+    resource = device.memory_resource = make(device.memory_resource)
+    device.reset()
+    assert device.memory_resource is not resource
+    assert isinstance(device.memory_resource, cu.DeviceMemoryResource)
+    use(device, code)
+    resource.close()
+
+
 # --- refusals
 
 

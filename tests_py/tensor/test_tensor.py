@@ -118,12 +118,41 @@ def test_transpose_and_reshape(counted, stream):
         counted.reshape(3, 11)
     with pytest.raises(ValueError, match="cannot be worked out"):
         counted.reshape(-1, 5)
-    with pytest.raises(ValueError, match="dimension 1 is negative"):
+    with pytest.raises(ValueError, match="only one dimension can be -1, got dimensions 0 and 1"):
         counted.reshape(-1, -1)
+    with pytest.raises(ValueError, match="dimension 1 is negative: -2"):
+        counted.reshape(-1, -2)
     with pytest.raises(OverflowError):
         counted.reshape(2**40, 2**40)
-    with pytest.raises(TypeError):
-        counted.reshape(1.5)
+    for make, name in (
+        (counted.reshape, "shape"),
+        (counted.transpose, "axes"),
+        (lambda shape: counted.buffer.view("i4", shape), "shape"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} must be an int or a sequence of ints, not"):
+            make(1.5)
+    for size in (32, np.int64(32), np.array(32), np.array([32]), iter([32])):
+        assert counted.reshape(size).shape == (32,)
+    for size in (3, np.array(3), np.array([3])):
+        assert cu.zeros(size, stream=stream).shape == (3,)
+
+
+class Refuses:
+    """A number whose length is asked for at a wrong time."""
+
+    def __index__(self):
+        return 3
+
+    def __len__(self):
+        raise KeyboardInterrupt
+
+    def __getitem__(self, index):
+        raise AssertionError
+
+
+def test_an_interrupt_in_a_shape_is_not_lost(counted):
+    with pytest.raises(KeyboardInterrupt):
+        counted.reshape(Refuses())
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 1, 0, 3)])

@@ -221,6 +221,33 @@ def test_what_is_no_array_is_refused(values, stream):
         cu.asarray([[1.0], [1.0, 2.0]], "f4", stream=stream)
 
 
+def test_numbers_that_do_not_fit_are_refused(stream):
+    for values in (1 << 64, [-(1 << 63) - 1]):
+        with pytest.raises(OverflowError, match="integers that no element type holds"):
+            cu.asarray(values, stream=stream)
+    for values in (1j, [1, 1j], np.array([1j]), [np.complex64(1j)]):
+        with pytest.raises(TypeError, match="complex numbers, which do not fit float32"):
+            cu.asarray(values, "f4", stream=stream)
+    with pytest.raises(TypeError, match="complex numbers, which do not fit float32"):
+        cu.zeros(1, "f4", stream=stream).copy_from([1j], stream=stream)
+
+
+def test_a_pointer_is_the_bytes_from_there_on(device, stream):
+    buffer = device.allocate(64, stream=stream)
+    buffer.fill(7, stream=stream)
+    t = cu.zeros(16, "u1", stream=stream)
+    t.copy_from(buffer.ptr + 48, stream=stream)
+    assert (t.numpy(stream=stream) == 7).all()
+    cu.asarray(np.arange(16, dtype="u1"), stream=stream).copy_to(buffer.ptr + 48, stream=stream)
+    assert (buffer.view("u1").numpy(stream=stream)[48:] == np.arange(16)).all()
+    array = cu.OpaqueArray((4, 4), "f4", stream=stream)
+    array.copy_from(buffer.ptr, stream=stream)
+    array.copy_to(buffer.ptr, stream=stream)
+    for wrong in (cu.zeros((), "u8", stream=stream), array):
+        with pytest.raises(ValueError, match=r"src has (shape \(60,\)|60 bytes)"):
+            wrong.copy_from(buffer.ptr + 4, stream=stream)
+
+
 def test_bytes_go_to_what_has_the_buffer_protocol(stream):
     t = cu.asarray(np.arange(8, dtype="u1"), stream=stream)
     out = bytearray(4)

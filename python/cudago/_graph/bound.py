@@ -14,7 +14,7 @@ from .._native import into_native, or_closed
 from .._ordinal import device_at
 from .._tensor.tensor import Tensor
 from ..errors import ClosedError
-from .graph import Graph
+from .classes import Graph
 from .params import KernelNodeParams
 
 if TYPE_CHECKING:

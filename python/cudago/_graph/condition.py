@@ -153,7 +153,7 @@ def setter(condition: Condition | int, value: Any) -> tuple[LaunchConfig, Kernel
     size = getattr(value, "nbytes", None)
     # NumPy's scalars have nbytes too.
     is_scalar = getattr(value, "shape", None) == () and not hasattr(value, "__dlpack__")
-    if size is None or is_scalar:
+    if is_scalar or (size is None and not isinstance(value, _core.Pointer)):
         try:
             value, name = operator.index(value), "number"
         except TypeError:

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     from .exec import GraphExec
 
 
-def launch_into(step: GraphExec, stream: Stream) -> None:
-    """Add what an executable runs to the capture that a stream is in."""
-    changed = step._capture_into(stream)
-    if changed is None:
-        return
+def launch_into(step: GraphExec, stream: Stream) -> bool:
+    """Add what an executable runs to the capture that a stream is in.
+
+    Returns
+    -------
+    bool
+        Whether that was done: another thread may have ended the capture.
+    """
+    added = step._capture_into(stream)
+    if isinstance(added, bool):
+        return added
     with Graph(step.device) as graph:
-        _copy(step, graph, changed)
-        graph._capture_into(stream)
+        _copy(step, graph, added)
+        return graph._capture_into(stream)
 
 
 def _copy(step: GraphExec, graph: Graph, changed: str) -> None:

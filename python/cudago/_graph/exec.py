@@ -252,9 +252,9 @@ class GraphExec(_core.GraphExec):
             raise KeyError(f"several nodes are called {name!r}: take one of step.nodes")
         raise KeyError(not_found(name, [own for _, own, _ in self._nodes()]))
 
-    def _launch_into(self, stream: Stream) -> None:
+    def _launch_into(self, stream: Stream) -> bool:
         """Launch on a stream that is capturing; the native launch calls this."""
-        launch_into(self, stream)
+        return launch_into(self, stream)
 
     def _ipython_key_completions_(self) -> list[str]:
         """Complete ``step["`` in notebooks; no names if the executable is closed."""

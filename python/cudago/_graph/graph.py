@@ -399,8 +399,8 @@ class Graph(Builder, Shown, Stored, Shared, Inside, Iteration, _core.Graph):
         ...     step.launch(stream)
         """
         watch_collections()
-        flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
-        flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
+        flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH if auto_free else 0
+        flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY if priorities else 0
         uses_of(self)  # the executable gets what there is: put together only once
         made: GraphExec = self._instantiate(flags)
         if upload is not None:

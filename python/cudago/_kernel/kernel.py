@@ -9,7 +9,7 @@ from weakref import ref
 
 from .. import _core
 from .._late import late
-from .._native import final
+from .._native import final, items
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
@@ -156,9 +156,13 @@ class Kernel(_core.Kernel):
 
     @parameter_types.setter
     def parameter_types(self, value: Sequence[str]) -> None:
-        if isinstance(value, str) or not all(isinstance(v, str) for v in value):
-            raise TypeError(f"parameter_types must be a sequence of str, got {value!r}")
-        types, count = tuple(value), len(self._parameters())
+        self._set_types(value, "parameter_types")
+
+    def _set_types(self, value: Sequence[str], name: str) -> None:
+        types = () if isinstance(value, str) else tuple(items(value, name, "str"))
+        if isinstance(value, str) or not all(isinstance(v, str) for v in types):
+            raise TypeError(f"{name} must be a sequence of str, got {value!r}")
+        count = len(self._parameters())
         if types and len(types) != count:
             raise ValueError(
                 f"kernel {self.name} has {count} parameter(s), got {len(types)} type(s) for them"

@@ -340,7 +340,7 @@ class ObjectCode:
             if self._held is None:  # by another thread meanwhile
                 self._kernels.clear()
         if strict_types is not None:
-            kernel.parameter_types = strict_types
+            kernel._set_types(strict_types, "strict_types")
         return kernel
 
     def _new_kernel(self, handle: Any, name: str, device: Device) -> Kernel:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
+from .._native import items
 from ..errors import ClosedError
 from .buffer import Buffer, _location_number
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["copy_batch", "prefetch_batch"]
 
 
-def _pairs(given: Iterable[Any], of: str) -> tuple[list[Any], list[Any]]:
+def _pairs(given: Iterable[Any], name: str, of: str) -> tuple[list[Any], list[Any]]:
     firsts: list[Any] = []
     seconds: list[Any] = []
-    for i, pair in enumerate(given):
+    for i, pair in enumerate(items(given, name, f"pairs {of}")):
         try:
             first, second = pair
         except (TypeError, ValueError):
@@ -106,7 +107,7 @@ def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None
     >>> b.view("u1").numpy(stream=stream)[32]
     np.uint8(3)
     """
-    dsts, srcs = _pairs(copies, "(dst, src)")
+    dsts, srcs = _pairs(copies, "copies", "(dst, src)")
     for i, (dst, src) in enumerate(zip(dsts, srcs, strict=True)):
         _check_alike(i, dst, src)
     _core._copy_batch(stream, dsts, srcs)
@@ -152,7 +153,7 @@ def prefetch_batch(
     >>> a.last_prefetch_location == device, b.last_prefetch_location
     (True, 'host')
     """
-    buffers, locations = _pairs(prefetches, "(buffer, location)")
+    buffers, locations = _pairs(prefetches, "prefetches", "(buffer, location)")
     numbers: list[int] = []
     for i, (buffer, location) in enumerate(zip(buffers, locations, strict=True)):
         if not isinstance(buffer, Buffer):

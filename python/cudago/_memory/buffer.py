@@ -11,7 +11,7 @@ from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
 from .._late import late
-from .._native import final, into_native, whole
+from .._native import final, into_native, items, whole
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -278,7 +278,8 @@ class Buffer(_core.Buffer):
         self._need_managed()
         if isinstance(value, str):
             raise TypeError(f"accessed_by must be an iterable of locations, not {value!r} alone")
-        wanted = {_location_number(x, "a location in accessed_by") for x in value}
+        each = items(value, "accessed_by", "locations")
+        wanted = {_location_number(x, "a location in accessed_by") for x in each}
         known = set(self._range()[2])
         for at in sorted(known - wanted):
             self._advise(_z.CU_MEM_ADVISE_UNSET_ACCESSED_BY, at)

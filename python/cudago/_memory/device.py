@@ -377,7 +377,9 @@ class Device(_core.Device):
         good as new, and empty. Its streams, events, memory, graphs and executables, and views of
         them, are lost: using one raises `ClosedError`, and closing one does nothing. Compiled code
         and its kernels remain; they are loaded again when needed, with their initial attributes.
-        The default stream and `memory_resource` are replaced. A healthy device can be reset too.
+        The default stream and `memory_resource` are replaced by those of a new device; a resource
+        that is written in Python stays, unless its ``upstream`` is lost. A healthy device can be
+        reset too.
 
         Raises
         ------

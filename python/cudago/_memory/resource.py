@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._late import late
-from .._native import number_text, unnamed, whole
+from .._native import items, number_text, unnamed, whole
 from .._ordinal import device_at
 from .shareable import Shareable
 
@@ -34,7 +34,7 @@ __all__ = [
 
 def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[Device]:
     """Check the devices that are to have access to memory of another one."""
-    peers = list(value)
+    peers = items(value, name, "devices")
     for peer in peers:
         if not isinstance(peer, _core.Device):
             raise TypeError(f"{name} must be devices, not {type(peer).__name__}")

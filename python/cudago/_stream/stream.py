@@ -346,7 +346,7 @@ class Stream(MemoryOperations, _core.Stream):
         number = mode_of(mode)
         # The classes of what is made.
         with late:
-            from .. import _graph  # noqa: F401  # pyright: ignore[reportUnusedImport]
+            from .._graph import classes  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         return _core._capture(self, number)
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._memory.buffer import Buffer
+from .._memory.buffer import Buffer, Pointer
 from .._numpy import np
 from .array_shape import Facts, count
 from .copy import _bytes_from
 from .element import array_of
-from .operand import as_target, as_tensor
+from .operand import as_target, as_tensor, pointed
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def _check_arrays(dst: _core.OpaqueArray, src: _core.OpaqueArray) -> None:
 def _other(array: _core.OpaqueArray, given: Any, into: bool, stream: StreamLike | None) -> Tensor:
     """Return a tensor over what is copied from or into, of the array's shape."""
     facts, name = Facts(*array._facts), "dst" if into else "src"
+    if isinstance(given, Pointer):
+        given = pointed(given)
     if isinstance(given, Buffer):
         if given.size != array.nbytes:
             raise ValueError(f"{name} has {given.size} bytes, the array {array.nbytes}")

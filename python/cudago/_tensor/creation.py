@@ -36,11 +36,12 @@ def _is_sequence(value: object) -> bool:
 
 def _shape(shape: Any) -> tuple[int, ...]:
     """Return the sizes that ``Dims`` are."""
-    sizes: tuple[Any, ...] = tuple(shape) if _is_sequence(shape) else (shape,)
+    is_one = not _is_sequence(shape) or getattr(shape, "ndim", None) == 0
+    sizes: tuple[Any, ...] = (shape,) if is_one else tuple(shape)
     try:
         return tuple([operator.index(n) for n in sizes])
     except TypeError:
-        got = sizes if _is_sequence(shape) else shape
+        got = shape if is_one else sizes
         raise TypeError(f"shape must be an int or a sequence of ints, got {got!r}") from None
 
 

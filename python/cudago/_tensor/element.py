@@ -44,13 +44,27 @@ def array_of(values: Any, name: str | None, what: str) -> np.ndarray:
     if values is None or isinstance(values, str):  # to NumPy, nan and the text of a number
         raise wrong
     dtype = None if name is None else numpy_dtype(name)
+    if dtype is not None and dtype.kind != "c" and _is_complex(values):
+        raise TypeError(f"{what} has complex numbers, which do not fit {name}")
     try:
         array = np.asarray(values, dtype)
     except TypeError as error:
         raise wrong from error
     if dtype is None and array.dtype.kind in "OSU" and not hasattr(values, "dtype"):
+        if array.size and all(isinstance(value, int) for value in array.flat):
+            raise OverflowError(f"{what} has integers that no element type holds together")
         raise wrong
     return array
+
+
+def _is_complex(values: Any) -> bool:
+    """Whether NumPy would make complex numbers of it, or drop imaginary parts with a warning."""
+    if isinstance(values, int | float):
+        return False
+    try:
+        return np.asarray(values).dtype.kind == "c"
+    except (TypeError, ValueError, OverflowError):  # which the conversion tells
+        return False
 
 
 def element(value: Any, name: str) -> bytes:

@@ -25,9 +25,16 @@ def _own(memory: Any) -> Tensor | None:
     """Return memory of ours without an exchange, which has to order streams that may capture."""
     if isinstance(memory, _core.Tensor):
         return cast("Tensor", memory)
+    if isinstance(memory, _core.Pointer):
+        memory = pointed(memory)
     if isinstance(memory, _core.Buffer):
         return cast("Buffer", memory).view("uint8")
     return None
+
+
+def pointed(pointer: _core.Pointer) -> Buffer:
+    """Return the bytes from a pointer to the end of its buffer, which copies take it for."""
+    return pointer.buffer[pointer.offset :]
 
 
 def is_extended(memory: Any) -> bool:

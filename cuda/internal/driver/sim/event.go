@@ -51,15 +51,17 @@ type record struct {
 // run is called when the stream reaches the record.
 func (r *record) run(*execution) *failure {
 	r.at.Store(int64(time.Since(started)))
-	r.drop()
+	if r.shared != nil {
+		r.shared.finish(r.number)
+	}
 	return nil
 }
 
-// drop tells other processes, also if the context has failed: they would wait
-// for ever.
+// drop tells other processes that the context has failed: they would wait for
+// ever, or take the work before the record for done.
 func (r *record) drop() {
 	if r.shared != nil {
-		r.shared.finish(r.number)
+		r.shared.lose(r.number)
 	}
 }
 
@@ -206,6 +208,11 @@ func (d *simulator) CuEventQuery(h driver.CUevent) driver.CUresult {
 	}
 	if rec != nil {
 		d.waited(rec.point)
+	}
+	if e.shared != nil {
+		if f := e.shared.lossOf(e.shared.latest.Load()); f != nil {
+			e.ctx.fail(f)
+		}
 	}
 	return e.ctx.result()
 }

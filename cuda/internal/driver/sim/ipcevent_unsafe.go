@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ type eventPage struct {
 	destroyed atomic.Uint64             // by the process that created it
 	done      [eventMarks]atomic.Uint64 // the latest recording of each remainder that is complete
 	by        [eventMarks]atomic.Uint64 // the process that made it
+	lost      [eventMarks]atomic.Uint64 // the latest of each remainder whose work has failed; done then, too
 }
 
 // eventBytes is what an event takes of the file: whole pages.
@@ -174,14 +176,39 @@ func (e *sharedEvent) finish(n uint64) {
 	}
 }
 
+// lose marks a recording as one that the work before it never came to.
+func (e *sharedEvent) lose(n uint64) {
+	e.lost[n%eventMarks].Store(n)
+	e.finish(n)
+}
+
+// lossOf is what a wait for a recording ends with that was lost; nil if it was not.
+func (e *sharedEvent) lossOf(n uint64) *failure {
+	if n == 0 || e.lost[n%eventMarks].Load() != n {
+		return nil
+	}
+	return &failure{driver.CUDA_ERROR_LAUNCH_FAILED, fmt.Sprintf(
+		"a wait for an interprocess event: the work that process %d recorded it behind has failed", e.by[n%eventMarks].Load())}
+}
+
 func (e *sharedEvent) reached(n uint64) bool { return n == 0 || e.done[n%eventMarks].Load() >= n }
 
 // orphaned reports whether the process that made a recording has ended before
 // the recording was complete, and which it was.
 func (e *sharedEvent) orphaned(n uint64) (pid int, gone bool) {
 	pid = int(e.by[n%eventMarks].Load())
-	gone = errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
-	return pid, gone && !e.reached(n)
+	return pid, hasEnded(pid) && !e.reached(n)
+}
+
+// hasEnded reports whether a process runs nothing any more. Its parent, which may be
+// the one that waits, need not have taken notice.
+func hasEnded(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // proc(5): pid (name) state ...
+	at := bytes.LastIndexByte(stat, ')')
+	return err == nil && at >= 0 && at+2 < len(stat) && (stat[at+2] == 'Z' || stat[at+2] == 'X')
 }
 
 // orphanLook is how many looks at a recording pass between two at its process.
@@ -204,7 +231,7 @@ func (e *sharedEvent) await(c *context, n uint64, stop <-chan struct{}) *failure
 				"a wait for an interprocess event cannot end: process %d, which recorded it, has ended before its work", pid)}
 		}
 	}
-	return nil
+	return e.lossOf(n)
 }
 
 // sharedWait is a stream's wait for a recording of another process.
@@ -247,7 +274,7 @@ func (d *simulator) waitShared(s *stream, e *event) driver.CUresult {
 	switch {
 	case rec != nil && rec.number == n:
 		s.enqueueQuick(joinWork{}, rec.point)
-	case !e.shared.reached(n):
+	case !e.shared.reached(n) || e.shared.lossOf(n) != nil:
 		d.behindGraphs()
 		s.awaitRoom(false)
 		s.enqueue(&sharedWait{e.shared, n})
