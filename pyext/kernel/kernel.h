@@ -275,6 +275,8 @@ typedef struct { /* first what every call touches, then the lists, of which most
     int n_used, n_lent, n_theirs, n_far;
     int n_kept; /* how many references lent and native of other libraries are */
     int ran;    /* other code may have run since something was lent */
+    DLDevice asked;        /* of the objects of asked_type, whose library has told its stream */
+    PyTypeObject *asked_type; /* borrowed from an argument; NULL: none */
     int inside; /* how many of keep are pointers in structs */
     OperandObject *few_own[CUDAGO_FEW_OWN];
     uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects, in order: their addresses are read last */

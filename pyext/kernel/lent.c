@@ -13,7 +13,11 @@ typedef cudago_packing packing;
 /* The library's stream, whose work comes first. All its tensors of a device are worked on in the same one. */
 static int note_stream(packing *pk, PyObject *arg, DLDevice device) {
     intptr_t stream;
+    int told = !pk->ran && pk->asked_type == Py_TYPE(arg) && pk->asked.device_type == device.device_type && pk->asked.device_id == device.device_id;
+    if (told) return 0; /* by another tensor of this launch */
     if (cudago_foreign_stream(arg, device, &stream)) return -1;
+    pk->asked = device;
+    pk->asked_type = Py_TYPE(arg);
     for (int i = 0; i < pk->n_theirs; i++)
         if (pk->theirs[i] == (uintptr_t)stream) return 0;
     pk->theirs[pk->n_theirs++] = (uintptr_t)stream;

@@ -272,6 +272,7 @@ static void begin(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject 
     pk->like = NULL;
     pk->condition = NULL;
     pk->natives = pk->n_theirs = pk->n_far = pk->n_lent = pk->n_kept = pk->ran = pk->inside = 0;
+    pk->asked_type = NULL;
 }
 
 /* The parameter pk->index. */

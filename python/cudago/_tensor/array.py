@@ -148,9 +148,10 @@ class OpaqueArray(_core.OpaqueArray):
 
         Parameters
         ----------
-        src : Tensor, OpaqueArray, Buffer or array_like
-            Source, with this array's shape and element type, or a buffer of as many bytes. Elements
-            of a row lie next to each other.
+        src : Tensor, OpaqueArray, Buffer, Pointer or array_like
+            Source, with this array's shape and element type, or a buffer of as many bytes, or a
+            pointer with as many bytes to the end of its buffer. Elements of a row lie next to each
+            other.
         stream : Stream
             Stream that orders the copy.
 
@@ -181,8 +182,9 @@ class OpaqueArray(_core.OpaqueArray):
 
         Parameters
         ----------
-        dst : Tensor, OpaqueArray, Buffer or array_like
-            Destination, with this array's shape and element type, or a buffer of as many bytes.
+        dst : Tensor, OpaqueArray, Buffer, Pointer or array_like
+            Destination, with this array's shape and element type, or as many bytes of a buffer, or
+            from a pointer to the end of its buffer.
         stream : Stream
             Stream that orders the copy.
 

@@ -130,7 +130,8 @@ class Tensor(_core.Tensor):
         src : Tensor or array_like
             Source, with this tensor's shape. Tensors, NumPy arrays, also those of ml_dtypes' types,
             and objects with ``__dlpack__`` or ``__cuda_array_interface__`` must have its element
-            type; numbers and lists are converted.
+            type; numbers and lists are converted. A `Buffer` is a row of bytes, and so is a
+            `Pointer` up to the end of its buffer.
         stream : Stream
             Stream that orders the copy.
 
@@ -188,7 +189,8 @@ class Tensor(_core.Tensor):
         dst : Tensor, array_like
             Destination, with this tensor's shape and element type: a tensor, a NumPy array, also of
             a type of ml_dtypes, or any object with ``__dlpack__``, ``__cuda_array_interface__`` or
-            the buffer protocol.
+            the buffer protocol. A `Buffer` is a row of bytes, and so is a `Pointer` up to the end
+            of its buffer.
         stream : Stream
             Stream that orders the copy.
 
