@@ -159,7 +159,8 @@ type Operation struct {
 // or one that joined it. If the node cannot be determined (the call added none,
 // or several), the graph as a whole keeps the operands.
 //
-// An error of call is returned as it is; the operands are released then.
+// Errors: [ErrNotCapturing] after End; an error of call is returned as it is. The
+// operands are released then.
 func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error {
 	if k, ok := op.Params.(cuda.KernelNodeParams); ok {
 		var err error
@@ -200,7 +201,7 @@ func (c *Capture) record(s *cuda.Stream, op Operation, b *bundle, call func() er
 // Preconditions: c.mu is held.
 func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call func() error) (cuda.NodeHandle, error) {
 	if c.ended {
-		return 0, &cuda.ClosedError{What: "capture"}
+		return 0, ErrNotCapturing
 	}
 	if op.Name != "" && c.names[op.Name] {
 		return 0, badValue("name", "must be unique in the capture, and %q is another node of it", op.Name)
@@ -359,7 +360,11 @@ func (c *Capture) end(discard bool) (g *Graph, dropped []*bundle, err error) {
 		c.endMemory(nil)
 		return g, c.bundles(), err
 	}
-	c.endMemory(g.h)
+	if discard {
+		c.endMemory(nil)
+	} else {
+		c.endMemory(g.h)
+	}
 	g.watch.notify(g.bundles(), nil)
 	return g, nil, nil
 }

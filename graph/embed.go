@@ -4,7 +4,6 @@
 package graph
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -115,9 +114,27 @@ func (c *Capture) lockAny() (unlock func()) {
 	return c.unlock
 }
 
-// ErrNotCapturing is what Capture of a [Graph] or an [Exec] returns if another
-// thread has ended the stream's capture meanwhile. Nothing was added.
-var ErrNotCapturing = errors.New("the stream is not capturing")
+// ErrNotCapturing is what [Capture.Record], and Capture of a [Graph] or an [Exec],
+// return if another thread has ended the stream's capture meanwhile. Nothing was
+// added. It is a [cuda.ErrClosed].
+var ErrNotCapturing error = &cuda.ClosedError{What: "the capture, which another thread has ended,"}
+
+// StillCapturing returns [ErrNotCapturing] unless another library's capture is open
+// in s, for a stream of which [CaptureOf] has found no capture of ours.
+func StillCapturing(s *cuda.Stream) error {
+	info, err := s.CaptureInfo()
+	if err != nil {
+		return err
+	}
+	if info.Status == cuda.CaptureNone {
+		return ErrNotCapturing
+	}
+	began, err := CaptureOf(s)
+	if began != nil { // one of ours, meanwhile
+		return ErrNotCapturing
+	}
+	return err
+}
 
 // embed adds a node that runs a graph of the driver. view is called once the node
 // is there; it holds what the node keeps alive, and is left to the caller if c is
@@ -130,20 +147,17 @@ func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, site uint32, view 
 	if c != nil && c.ended {
 		return nil, ErrNotCapturing
 	}
+	if c == nil {
+		if err := StillCapturing(s); err != nil {
+			return nil, err
+		}
+	}
 	info, err := s.CaptureInfo()
 	if err != nil {
 		return nil, err
 	}
-	if info.Status == cuda.CaptureNone {
-		return nil, ErrNotCapturing
-	}
 	if info.Status != cuda.CaptureActive {
 		return nil, &cuda.Error{Op: "cuGraphAddChildGraphNode", Result: cuda.ErrorStreamCaptureInvalidated}
-	}
-	if c == nil {
-		if began, err := CaptureOf(s); began != nil || err != nil { // one of ours, meanwhile
-			return nil, cmp.Or(err, ErrNotCapturing)
-		}
 	}
 	n, err := s.Context().AddChildGraphNode(info.Graph, info.Dependencies, sub)
 	if err != nil {

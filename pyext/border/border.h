@@ -92,6 +92,7 @@ enum cudago_wait_kind { WAIT_STREAM,
                         WAIT_EVENT,
                         WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
+int cudago_wait_for(enum cudago_wait_kind kind, uint64_t id, int blocks); /* blocks: the driver waits, also for what is over */
 int cudago_task(uint64_t task, uint64_t made[2]); /* waits for a task of Go's, see task.go: -1 with an exception */
 /* Without the GIL, by the thread that waits, which keeps the stream and its context: is everything in it over, now or soon? 0:
  * it is not, or there is an error, or only cudago_wait can tell. */

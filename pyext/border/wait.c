@@ -67,12 +67,14 @@ int cudago_refuse_wait(enum cudago_wait_kind kind) {
     return cudago_raise(&st);
 }
 
-int cudago_wait(enum cudago_wait_kind kind, uint64_t id) {
+int cudago_wait(enum cudago_wait_kind kind, uint64_t id) { return cudago_wait_for(kind, id, 0); }
+
+int cudago_wait_for(enum cudago_wait_kind kind, uint64_t id, int blocks) {
     cudago_status st = {0};
     uint64_t waiter;
     if (cudago_on_callback_thread()) return cudago_refuse_wait(kind);
     Py_BEGIN_ALLOW_THREADS
-    waiter = cudagoWaitBegin((int)kind, id, &st);
+    waiter = cudagoWaitBegin((int)kind, id, blocks, &st);
     Py_END_ALLOW_THREADS
     for (int again = waiter != 0; again && !st.kind;) {
         Py_BEGIN_ALLOW_THREADS

@@ -29,17 +29,18 @@ type wait struct {
 	end  chan error
 }
 
-// cudagoWaitBegin starts a wait; 0 if it is over already.
+// cudagoWaitBegin starts a wait; 0 if it is over already, which is not asked if the
+// driver has to wait.
 //
 //export cudagoWaitBegin
-func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.uint64_t) {
+func cudagoWaitBegin(kind C.int, id C.uint64_t, blocks C.int, st *C.cudago_status) (waiter C.uint64_t) {
 	guard(st, func() error {
 		done, block, err := waitable(kind, id)
 		if err != nil {
 			return err
 		}
 		before := abandoned.takeOf(kind, id)
-		if done != nil && before == nil && !polledInC(kind) {
+		if done != nil && before == nil && blocks == 0 && !polledInC(kind) {
 			if over, err := poll(done); err != nil {
 				return err
 			} else if over {

@@ -544,6 +544,8 @@
     "------\n" \
     "ValueError\n" \
     "    If the tensor would not fit the buffer.\n" \
+    "OverflowError\n" \
+    "    If it has more than 64 bits tell.\n" \
     "\n" \
     "Examples\n" \
     "--------\n" \
@@ -613,9 +615,9 @@
     "\n" \
     "Arithmetic stays within the buffer, which the pointer keeps alive: ``p + 16`` and ``p - 16`` are\n" \
     "pointers, and ``p - q`` is the distance in bytes between two pointers into one allocation. As in\n" \
-    "C, one past the end is allowed. ``int(p)`` is the address. Created by `Buffer.ptr` and\n" \
-    "`Tensor.ptr`. Kernels take a pointer as an argument; copies treat it as the bytes from there to\n" \
-    "the buffer's end.\n" \
+    "C, one past the end is allowed. ``int(p)`` is the address. Once the buffer is closed, use of the\n" \
+    "pointer is a `ClosedError`. Created by `Buffer.ptr` and `Tensor.ptr`. Kernels take a pointer as\n" \
+    "an argument; copies treat it as the bytes from there to the buffer's end.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
@@ -1025,8 +1027,10 @@
     "    the parameter, its type and the argument. Or if one is read-only memory, and the kernel's\n" \
     "    PTX does not show that nothing is stored through its parameter.\n" \
     "ValueError\n" \
-    "    If the shape exceeds a limit of the device or the kernel, or an argument is on another\n" \
-    "    device.\n" \
+    "    If the shape exceeds a limit of the device or the kernel, an argument is on another device,\n" \
+    "    or is ``bytes`` of another size than the struct.\n" \
+    "OverflowError\n" \
+    "    If a number does not fit its parameter.\n" \
     "\n" \
     "See Also\n" \
     "--------\n" \

@@ -128,34 +128,35 @@ func cudagoCaptureAdopt(id C.uint64_t, nodes **C.cudago_nodes) *C.cudago_held {
 // keeps it, as long as the graph: see keepFor. It needs the GIL.
 func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
 	op.Site = site()
-	recordAs(on, op, st, call)
+	guard(st, func() error { return recordAs(on, op, call) })
 }
 
-// recordAs is record for callers that have released the GIL.
-func recordAs(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
-	guard(st, func() error {
-		s, err := stream.Streams.Get(uint64(on))
-		if err != nil {
-			releaseOperands(op.Operands)
-			return err
-		}
-		c, err := graph.CaptureOf(s)
-		if err != nil {
-			releaseOperands(op.Operands)
-			return err
-		}
-		if c != nil {
-			return c.Record(s, op, func() error { return call(s) })
-		}
-		if err = call(s); err != nil {
-			releaseOperands(op.Operands)
-			return err
-		}
-		if len(op.Operands) > 0 {
-			keepFor(s, operandList(op.Operands))
-		}
-		return nil
-	})
+// recordAs is record for callers that have released the GIL: another thread may have
+// ended the capture, [graph.ErrNotCapturing].
+func recordAs(on C.uint64_t, op graph.Operation, call func(*cuda.Stream) error) error {
+	s, err := stream.Streams.Get(uint64(on))
+	if err != nil {
+		releaseOperands(op.Operands)
+		return err
+	}
+	c, err := graph.CaptureOf(s)
+	if c != nil {
+		return c.Record(s, op, func() error { return call(s) })
+	}
+	if err == nil {
+		err = graph.StillCapturing(s)
+	}
+	if err == nil {
+		err = call(s)
+	}
+	if err != nil {
+		releaseOperands(op.Operands)
+		return err
+	}
+	if len(op.Operands) > 0 {
+		keepFor(s, operandList(op.Operands))
+	}
+	return nil
 }
 
 //export cudagoCaptureMemcpy

@@ -137,7 +137,6 @@ func cudagoCaptureFree(on, memory C.uint64_t, ref *C.cudago_ref, site C.uint32_t
 			return
 		}
 	}
-	recordAs(on, graph.Operation{Params: graph.FreeParams{Ptr: m.Ptr()}, Operands: list, Site: uint32(site)}, st, func(s *cuda.Stream) error {
-		return graph.FreeAsync(m, s)
-	})
+	op := graph.Operation{Params: graph.FreeParams{Ptr: m.Ptr()}, Operands: list, Site: uint32(site)}
+	guard(st, func() error { return recordAs(on, op, func(s *cuda.Stream) error { return graph.FreeAsync(m, s) }) })
 }

@@ -29,18 +29,20 @@ static int host_away(cudago_stream *s, OperandObject *o) {
     return r;
 }
 
-/* With the GIL released too: cuLaunchHostFunc waits for a thread that is stuck in a launch even if it is captured. If
- * another thread ends the capture meanwhile, Go keeps the callable for good. */
+/* With the GIL released too: cuLaunchHostFunc waits for a thread that is stuck in a launch even if it is captured.
+ * CUDAGO_AGAIN if another thread has ended the capture meanwhile. */
 static int capture_host_away(cudago_stream *s, OperandObject *o) {
     cudago_ref ref;
+    int32_t over = 0;
     cudago_status st = {0};
     uintptr_t call = (uintptr_t)o->call;
     uint32_t site = cudago_site();
     cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
     cudago_leave l = cudago_gil_leave(s);
-    cudagoCaptureHost(s->id, cudago_host_function(), call, &ref, site, &st);
+    cudagoCaptureHost(s->id, cudago_host_function(), call, &ref, site, &over, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
+    if (over) return CUDAGO_AGAIN;
     return st.kind ? cudago_raise(&st) : 0;
 }
 
@@ -60,7 +62,9 @@ static PyObject *stream_callback(PyObject *self, PyObject *callable) {
     OperandObject *o = cudago_callable_operand(callable, stream->device);
     if (!o) return NULL;
     cudago_note_site();
-    int r = host_now(stream, o);
+    int r;
+    do r = host_now(stream, o);
+    while (r == CUDAGO_AGAIN);
     Py_DECREF(o);
     if (r) return NULL;
     Py_RETURN_NONE;

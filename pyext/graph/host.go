@@ -27,10 +27,14 @@ func cudagoLaunchHost(on C.uint64_t, fn, data C.uintptr_t, st *C.cudago_status) 
 	})
 }
 
+// cudagoCaptureHost sets over, and records nothing, if the capture has ended
+// meanwhile.
+//
 //export cudagoCaptureHost
-func cudagoCaptureHost(on C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, site C.uint32_t, st *C.cudago_status) {
+func cudagoCaptureHost(on C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, site C.uint32_t, over *C.int32_t, st *C.cudago_status) {
 	p := cuda.HostParams{Fn: uintptr(fn), UserData: uintptr(data)}
-	recordAs(on, graph.Operation{Params: p, Operands: operands(ref, 1), Site: uint32(site)}, st, func(s *cuda.Stream) error {
-		return s.LaunchHostFunc(p.Fn, p.UserData)
+	op := graph.Operation{Params: p, Operands: operands(ref, 1), Site: uint32(site)}
+	guard(st, func() error {
+		return unlessOver(recordAs(on, op, func(s *cuda.Stream) error { return s.LaunchHostFunc(p.Fn, p.UserData) }), over)
 	})
 }

@@ -12,7 +12,12 @@
 typedef struct {
     cudago_pool_cell pool;
     PyObject *owner;
+    cudago_cell *of; /* memory of ours that it is a part of, or NULL: other devices have access to that, or not */
 } adopted_cell;
+
+QUIET const cudago_cell *cudago_adopted_of(const cudago_cell *cell) {
+    return cell->flags & CUDAGO_CELL_ADOPTED ? ((const adopted_cell *)cell)->of : NULL;
+}
 
 static int joined_away(cudago_pool_cell *c, int32_t *r) {
     cudago_leave l = cudago_gil_leave(c->stream);
@@ -42,15 +47,18 @@ static void release_adopted(cudago_cell *cell) {
     }
     /* While the stream is there: the owner may free the memory in it. */
     if (!gone) cudago_keep_exception(let_owner_go, c->owner);
+    if (c->of && !cudago_forked) cudago_cell_release(c->of);
     cudago_pool_cell_forget(&c->pool);
     free(c);
 }
 
-static QUIET cudago_cell *adopt_now(StreamObject *stream, adopted_cell *c, int visible, uint64_t ptr, uint64_t size, PyObject *owner) {
+static QUIET cudago_cell *adopt_now(StreamObject *stream, adopted_cell *c, int visible, uint64_t ptr, uint64_t size, PyObject *owner, BufferObject *of) {
     cudago_stream *s = cudago_stream_to_hold(stream);
-    if (!s) return NULL;
+    if (!s || (of && cudago_cell_now(of->cell, "buffer"))) return NULL;
     cudago_cell_init(&c->pool.cell, CUDAGO_CELL_POOL, release_adopted);
+    c->pool.cell.flags |= CUDAGO_CELL_ADOPTED;
     c->owner = NEW_REF(owner);
+    if (of) cudago_cell_retain(c->of = of->cell);
     return cudago_pool_cell_fill(&c->pool, stream->device, visible, ptr, size, s);
 }
 
@@ -62,7 +70,7 @@ int cudago_adopt_check(int32_t device, uint64_t ptr, uint64_t size) {
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-static PyObject *adopt(StreamObject *stream, uint64_t ptr, uint64_t size, PyObject *owner) {
+static PyObject *adopt(StreamObject *stream, uint64_t ptr, uint64_t size, PyObject *owner, BufferObject *of) {
     cudago_status st = {0};
     uint32_t generation;
     int visible;
@@ -75,23 +83,24 @@ static PyObject *adopt(StreamObject *stream, uint64_t ptr, uint64_t size, PyObje
     cudagoAdoptCheck(device, ptr, size, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return free(c), cudago_raise(&st), NULL;
-    if (cudago_made("buffer", device, generation) || !adopt_now(stream, c, visible, ptr, size, owner)) {
+    if (cudago_made("buffer", device, generation) || !adopt_now(stream, c, visible, ptr, size, owner, of)) {
         free(c);
         return NULL;
     }
     return cudago_buffer_new(&c->pool.cell, ptr, size, device);
 }
 
-/* _buffer_adopt(address, size, stream, owner) -> Buffer */
+/* _buffer_adopt(address, size, stream, owner[, of]) -> Buffer; of: the buffer of ours that has the memory */
 PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    if (n != 4) return PyErr_SetString(PyExc_TypeError, "_buffer_adopt(address, size, stream, owner)"), NULL;
+    if (n != 4 && n != 5) return PyErr_SetString(PyExc_TypeError, "_buffer_adopt(address, size, stream, owner[, of])"), NULL;
+    if (n == 5 && cudago_expect(args[4], CLS_BUFFER, "of")) return NULL;
     uint64_t ptr, size;
     if (cudago_uint64(args[0], "address", "a CUdeviceptr", &ptr) || cudago_size(args[1], "size in bytes", &size)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[2], &keep);
-    PyObject *buffer = stream ? adopt(stream, ptr, size, args[3]) : NULL;
+    PyObject *buffer = stream ? adopt(stream, ptr, size, args[3], n == 5 ? (BufferObject *)args[4] : NULL) : NULL;
     Py_XDECREF(keep);
     return buffer;
 }

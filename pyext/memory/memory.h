@@ -86,7 +86,9 @@ typedef struct {
     uint64_t id; /* Go's handle of the memory resource */
     uint64_t *streams;
     uint32_t n, cap;
+    int32_t gives_back; /* freed memory beyond a threshold, when somebody waits */
 } cudago_pool;
+static inline QUIET int cudago_gives_back(uint64_t threshold) { return threshold < INT64_MAX; }
 QUIET cudago_pool *cudago_pool_new(uint64_t id); /* NULL: no memory */
 QUIET void cudago_pool_freed_on(cudago_pool *p, uint64_t stream); /* to be called before a free */
 QUIET void cudago_pool_let_go(cudago_pool *p);
@@ -248,6 +250,10 @@ typedef struct {
     uint64_t size;
     int64_t fd;
 } cudago_piece;
+
+/* adopt.c: a part of other memory, which is of ours, or NULL. */
+enum { CUDAGO_CELL_ADOPTED = 1u << 23 };
+QUIET const cudago_cell *cudago_adopted_of(const cudago_cell *cell);
 
 /* Memory of another API: external.c. A cudago_virtual_cell that does not grow, and that only its own device reaches. */
 enum { CUDAGO_CELL_EXTERNAL = 1u << 21 };

@@ -8,6 +8,7 @@
 
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
     if (owner < 0 || owner == device) return 1;
+    for (const cudago_cell *of = cell; of && (of = cudago_adopted_of(of));) cell = of;
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
     if (cell && cell->kind == CUDAGO_CELL_DEVICE) return ((const cudago_virtual_cell *)cell)->peers >> device & 1;
     if (cell && cell->kind == CUDAGO_CELL_GRAPH && !(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;

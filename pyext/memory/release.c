@@ -117,6 +117,7 @@ static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
     c->stream->freed = 1;
     if (c->held) cudago_pool_freed_on(c->held, c->stream->id);
+    if (c->held && c->held->gives_back) c->stream->gives_back = 1;
     return cudago_pool_cell_may_stick(c) ? free_away(c, r) : free_now(c, r);
 }
 

@@ -118,11 +118,13 @@ static QUIET void begin_anew(DeviceObject *self, PyObject **resource) {
     self->resource = NULL;
 }
 
+enum { MOST_UPSTREAM = 100 }; /* one after the other: they might be a circle */
+
 /* One written in Python loses nothing of its own, but allocates no more if it passes on what a lost one has. -1 with an
  * exception that ends the program. */
 static int is_over_lost(PyObject *resource) {
     PyObject *of = NEW_REF(resource);
-    while (of && cudago_is(of, CLS_RESOURCE) && ((ResourceObject *)of)->kind == RESOURCE_PYTHON) {
+    for (int i = 0; i < MOST_UPSTREAM && of && cudago_is(of, CLS_RESOURCE) && ((ResourceObject *)of)->kind == RESOURCE_PYTHON; i++) {
         PyObject *upstream = PyObject_GetAttrString(of, "upstream");
         Py_DECREF(of);
         of = upstream;

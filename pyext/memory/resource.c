@@ -386,6 +386,7 @@ static PyObject *resource_set_stat(ResourceObject *self, PyObject *const *args, 
     cudagoResourceSet(id, (int)what, value, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
+    if (what == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD && self->held) self->held->gives_back = cudago_gives_back(value);
     Py_RETURN_NONE;
 }
 

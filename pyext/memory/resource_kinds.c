@@ -14,6 +14,7 @@ typedef struct {
     uint32_t generation;
     uintptr_t pool;
     int32_t space; /* of a pool: SPACE_... */
+    int32_t gives_back; /* likewise, as in cudago_pool */
     uint32_t peers; /* of virtual memory */
     uint64_t id; /* Go's handle */
     int32_t tried;
@@ -57,6 +58,7 @@ static PyObject *making_end(making *m) {
         if (self) Py_DECREF(self), PyErr_NoMemory();
         return NULL;
     }
+    if (held) held->gives_back = m->gives_back;
     self->held = held;
     self->id = m->id;
     self->kind = m->kind;
@@ -108,6 +110,7 @@ PyObject *cudago_resource_pool(PyObject *module, PyObject *args) {
     long long threshold, max_size;
     int shared;
     if (!PyArg_ParseTuple(args, "OOLLp", &m.cls, &device, &threshold, &max_size, &shared) || making_begin(&m, device)) return NULL;
+    m.gives_back = cudago_gives_back((uint64_t)threshold);
     do {
         Py_BEGIN_ALLOW_THREADS
         m.id = cudagoResourcePool(m.home, (uint64_t)threshold, (uint64_t)max_size, shared, &m.pool, &m.st);
@@ -145,6 +148,7 @@ PyObject *cudago_resource_host_pool(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOLLpip", &m.cls, &device, &threshold, &max_size, &managed, &numa, &shared) ||
         making_begin(&m, device)) return NULL;
     m.space = managed ? SPACE_MANAGED : SPACE_PINNED;
+    m.gives_back = cudago_gives_back((uint64_t)threshold);
     if (!managed) m.device = -1;
     do {
         Py_BEGIN_ALLOW_THREADS

@@ -154,7 +154,9 @@ int cudago_wait_stream(cudago_stream *s) {
     cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     waits = &here;
     uint64_t mark = cudago_stream_mark(s), number = ++s->awaited;
-    int r = is_over_soon(s) ? 0 : cudago_wait(WAIT_STREAM, s->id);
+    int blocks = s->gives_back; /* for the driver a look is no wait */
+    s->gives_back = 0;
+    int r = !blocks && is_over_soon(s) ? 0 : cudago_wait_for(WAIT_STREAM, s->id, blocks);
     if (!r && mark && number > s->done) s->done = number, s->done_mark = mark;
     wait_on **at = &waits;
     while (*at != &here) at = &(*at)->next;

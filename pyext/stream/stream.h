@@ -83,6 +83,7 @@ typedef struct cudago_stream {
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
     int32_t listed;            /* in cudago_streams */
     int32_t freed;             /* memory was freed in it. Guarded by the GIL */
+    int32_t gives_back;        /* the same, to a pool that gives memory back when somebody waits, which nobody has since. Likewise */
     uint32_t inside;           /* calls in the driver with it that released the GIL: no capture begins meanwhile */
     uint32_t polled;           /* waits that ask the driver about it, without the GIL: they are stuck behind nothing */
     void *recorded;            /* if C may record in the capture that was begun in it: what it has recorded; else NULL. Guarded by the GIL */

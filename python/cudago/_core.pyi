@@ -638,6 +638,8 @@ class Buffer:
         ------
         ValueError
             If the tensor would not fit the buffer.
+        OverflowError
+            If it has more than 64 bits tell.
 
         Examples
         --------
@@ -731,9 +733,9 @@ class Pointer:
 
     Arithmetic stays within the buffer, which the pointer keeps alive: ``p + 16`` and ``p - 16`` are
     pointers, and ``p - q`` is the distance in bytes between two pointers into one allocation. As in
-    C, one past the end is allowed. ``int(p)`` is the address. Created by `Buffer.ptr` and
-    `Tensor.ptr`. Kernels take a pointer as an argument; copies treat it as the bytes from there to
-    the buffer's end.
+    C, one past the end is allowed. ``int(p)`` is the address. Once the buffer is closed, use of the
+    pointer is a `ClosedError`. Created by `Buffer.ptr` and `Tensor.ptr`. Kernels take a pointer as
+    an argument; copies treat it as the bytes from there to the buffer's end.
 
     Raises
     ------
@@ -1269,8 +1271,10 @@ def launch(
         the parameter, its type and the argument. Or if one is read-only memory, and the kernel's
         PTX does not show that nothing is stored through its parameter.
     ValueError
-        If the shape exceeds a limit of the device or the kernel, or an argument is on another
-        device.
+        If the shape exceeds a limit of the device or the kernel, an argument is on another device,
+        or is ``bytes`` of another size than the struct.
+    OverflowError
+        If a number does not fit its parameter.
 
     See Also
     --------
@@ -2064,7 +2068,7 @@ def _external_import(
 ) -> _external.ExternalMemory: ...
 def _event_open(device: Device, handle: bytes, /) -> _event.Event: ...
 def _buffer_adopt(
-    address: int, size: int, stream: StreamLike, owner: Any, /
+    address: int, size: int, stream: StreamLike, owner: Any, of: _buffers.Buffer = ..., /
 ) -> _buffers.Buffer: ...
 def _tensor_through(
     owner: object, address: int, device: int, readonly: bool, dtype: str, shape: tuple[int, ...], /

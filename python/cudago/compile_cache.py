@@ -44,7 +44,7 @@ class Statistics:
     memory_hits, disk_hits : int
         Programs that were found in memory, or in the folder.
     misses : int
-        Programs that were compiled.
+        Programs that were compiled, but for those with ``cache=False``.
     uncacheable : int
         Those of them that are not kept: they include what a macro names, use ``__DATE__`` or
         ``__TIME__``, or have options that make the compiler read or write other files.

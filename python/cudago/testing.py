@@ -115,6 +115,9 @@ def no_leaks() -> Generator[None, None, None]:
         raise AssertionError("live objects differ: " + "; ".join(changed))
 
 
+_held = threading.local()  # by: the events of the open blocks of this thread
+
+
 @contextmanager
 def hold(stream: StreamLike) -> Generator[threading.Event, None, None]:
     """Delay the work that is queued on a stream in a ``with`` block.
@@ -129,10 +132,16 @@ def hold(stream: StreamLike) -> Generator[threading.Event, None, None]:
     threading.Event
         Set when the block ends; setting it earlier lets the stream continue earlier.
 
+    Raises
+    ------
+    ValueError
+        If the stream is capturing: what is captured waits for nothing.
+
     Notes
     -----
     A callback in the stream waits for the event. Python callbacks run one at a time, so hold only
-    one stream, and expect no other callback to run meanwhile.
+    one stream, and expect no other callback to run meanwhile: what is held in a block inside
+    another one goes on when that ends.
 
     Examples
     --------
@@ -151,6 +160,10 @@ def hold(stream: StreamLike) -> Generator[threading.Event, None, None]:
         go_on.wait()
 
     on = stream_of(stream)
+    if on.is_capturing:
+        raise ValueError(
+            "the stream is capturing: what is captured waits for nothing; hold it before"
+        )
     with Graph(on.device) as graph:
         graph.callback(wait, name="hold")
         with graph.instantiate() as step:
@@ -159,11 +172,15 @@ def hold(stream: StreamLike) -> Generator[threading.Event, None, None]:
     # thread may iterate over its registry while the callbacks' thread drops the callback.
     gone = weakref.ref(wait, lambda _: over.put(None))
     del wait
+    mine: list[threading.Event] = _held.__dict__.setdefault("by", [])
+    mine.append(go_on)
     try:
         yield go_on
     finally:
         go_on.set()
-        while not _arrived(over) and _drained():
+        mine.remove(go_on)
+        # Behind another one of this thread the callback has its turn after that has ended.
+        while all(e.is_set() for e in mine) and not _arrived(over) and _drained():
             pass
         del gone
 

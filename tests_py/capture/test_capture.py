@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -181,6 +183,46 @@ def test_what_a_capture_does_not_allow_is_refused_and_spoils_nothing(a, stream, 
         step.launch(stream)
         assert numbers(a, stream) == 1
     graph.close()
+
+
+@pytest.mark.parametrize("mode", ["global", "relaxed"])
+def test_callbacks_beside_captures_that_end(device, stream, mode):
+    """Each is captured or queued, and none is kept when all have ended."""
+    alive: weakref.WeakSet[Callback] = weakref.WeakSet()
+    raised: list[BaseException] = []
+    over = threading.Event()
+
+    def queue() -> None:
+        try:
+            while not over.is_set():
+                callback = Callback()
+                alive.add(callback)
+                stream.callback(callback)
+        except BaseException as e:
+            raised.append(e)
+
+    thread = threading.Thread(target=queue)
+    thread.start()
+    try:
+        for _ in range(500):
+            with stream.capture(mode) as graph:
+                pass
+            graph.close()
+    finally:
+        over.set()
+        thread.join()
+    del graph
+    stream.sync()
+    cu.testing.settle()
+    gc.collect()
+    assert (raised, len(alive)) == ([], 0)
+
+
+class Callback:
+    """Does nothing, and can be referred to weakly."""
+
+    def __call__(self) -> None:
+        pass
 
 
 def test_other_threads_can_do_everything_meanwhile(a, device, stream, kernels):

@@ -93,6 +93,41 @@ def test_uninitialized_copy_to_the_host(device, stream):
     assert found[0].startswith("uninitialized read in a copy of 64 bytes")
 
 
+COPIES = {
+    "to": lambda dst, src, stream: src.copy_to(dst, stream=stream),
+    "batch": lambda dst, src, stream: cu.copy_batch([(dst, src)], stream=stream),
+    "boxes": lambda dst, src, stream: (
+        dst.view("u1", (4, 16))[:, :8].copy_from(src.view("u1", (4, 16))[:, :8], stream=stream),
+        dst.view("u1", (4, 16))[:, 8:].copy_from(src.view("u1", (4, 16))[:, 8:], stream=stream),
+    ),
+}
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_copy_carries_unwritten_bytes_along(device, stream, correct, copy):
+    """What it overwrites was written, all of it; and is written again afterwards."""
+    a = device.allocate(64, stream=stream)
+    a.fill(0, stream=stream)
+    with cu.sim.check("uninitialized", raises=False) as found:
+        b = device.allocate(64, stream=stream)
+        b[:24].fill(1, stream=stream)
+        b[27:].fill(1, stream=stream)
+        COPIES[copy](a, b, stream)
+        a[:24].copy_to(bytearray(24), stream=stream)
+        a[27:].copy_to(bytearray(37), stream=stream)
+        a.copy_to(bytearray(64), stream=stream)
+        COPIES[copy](a, b, stream)
+        cu.launch(stream, cu.LaunchConfig(1, 16), correct["increment"], a)
+        a.fill(2, stream=stream)
+        a.copy_to(bytearray(64), stream=stream)
+        stream.sync()
+    by_copy, by_kernel = found
+    assert f"3 bytes at {a.handle + 24:#x} were never written" in by_copy
+    assert "kernel increment" in by_kernel and "thread (6,0,0)" in by_kernel
+    a.close()
+    b.close()
+
+
 def test_memory_that_others_write_is_initialized(device, stream, correct):
     with cu.sim.check():
         tensor = cu.empty(32, "i4", stream=stream)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+import threading
 
 import pytest
 
@@ -69,6 +71,29 @@ def test_a_device_that_is_not_there(device):
     for bad in ("0", 1.0, True):
         with pytest.raises(TypeError, match=f"must be an int, not {type(bad).__name__}"):
             cu.Device(bad)
+
+
+@pytest.mark.parametrize("name", ["default_stream", "per_thread_default_stream"])
+def test_two_threads_get_the_same_default_stream(device, name):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(50):
+            getattr(device, name).close()
+            both, found = threading.Barrier(2), []
+
+            def ask(both=both, found=found) -> None:
+                both.wait()
+                found.append(getattr(device, name))
+
+            threads = [threading.Thread(target=ask) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert found[0] is found[1]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_default_stream_is_one(device):

@@ -252,6 +252,34 @@ def test_a_slot_that_another_thread_adds_before_a_clone(graph, device, stream, m
         buffer.close()
 
 
+@pytest.mark.parametrize("what", ["comes", "goes"])
+def test_conditions_that_change_during_a_save(graph, device, stream, monkeypatch, tmp_path, what):
+    x = device.allocate(4, stream=stream)
+    body = graph.if_then(graph.condition(), name="outer").body
+    inner = body.if_then(body.condition(), name="inner")
+
+    def change() -> None:
+        if what == "comes":
+            body.if_then(body.condition()).body.memset(x, 1)
+        else:
+            body.remove(inner)
+
+    edges = cu.Graph._edges
+
+    def answer(of):
+        found = edges(of)
+        if of == (graph if what == "comes" else body):  # the nodes are known, and not gone through
+            monkeypatch.undo()
+            change()
+        return found
+
+    monkeypatch.setattr(cu.Graph, "_edges", answer)
+    with pytest.raises(ValueError, match="changed while it was being saved"):
+        graph.save(tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+    x.close()
+
+
 def test_slots_that_another_thread_changes_during_a_save(
     graph, device, stream, kernels, monkeypatch, tmp_path
 ):

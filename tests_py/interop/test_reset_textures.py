@@ -47,7 +47,7 @@ def test_a_texture_of_memory_that_a_reset_took(device, driver):
     device.reset()
     with device.create_stream() as stream:
         to = cu.zeros(1, "f4", stream=stream)
-        with pytest.raises(cu.ClosedError, match="memory of the texture or surface is closed"):
+        with pytest.raises(cu.ClosedError, match="texture is closed: device 0 was reset"):
             cu.launch(stream, cu.LaunchConfig(1, 1), fetch, texture, to)
         to.close()
     texture.close()

@@ -88,8 +88,16 @@ SCRIPTS = {
             for arg in buffer, buffer.ptr, buffer.view("i4"), buffer[:64]:
                 cu.launch(sa, config, add, arg, 1)
             assert numbers(buffer) == [4] * 16
+        part = cu.ArenaMemoryResource(pool, 1 << 14).allocate(64, stream=sb)
+        part.fill(0, stream=sa)
         pool.peer_accessible_by = ()
         assert pool.peer_accessible_by == frozenset()
+        for call in (
+            lambda: part.fill(0, stream=sa),
+            lambda: cu.launch(sa, config, add, part, 1),
+            lambda: cu.Graph(a).memset(part, 0),
+        ):
+            refused(ValueError, "which has no access to that memory", call)
         refused(ValueError, words, lambda: cu.launch(sa, config, add, before, 1))
         def assign(*peers):
             pool.peer_accessible_by = peers

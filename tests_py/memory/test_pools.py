@@ -44,6 +44,24 @@ def test_pools_come_and_go_beside_waits_for_the_device(device, stream):
     settle()
 
 
+@pytest.mark.parametrize("when", ["made", "changed"])
+def test_a_wait_gives_back_what_is_beyond_the_threshold(device, stream, when):
+    """Also the wait for a stream that has nothing to do, which the driver is not asked about."""
+    options = cu.PoolOptions(release_threshold=0)
+    with cu.DeviceMemoryResource(device, pool=options if when == "made" else None) as pool:
+        pool.options = options
+        for _ in range(3):
+            pool.allocate(64 << 20, stream=stream).close()
+            while not stream.is_done:
+                pass
+            stream.sync()
+            assert pool.statistics.reserved == 0
+        pool.options = cu.PoolOptions()
+        pool.allocate(64 << 20, stream=stream).close()
+        stream.sync()
+        assert pool.statistics.reserved >= 64 << 20
+
+
 @pytest.mark.parametrize("exposed", [False, True], ids=["own", "exposed"])
 def test_a_pool_that_is_used_again_is_like_new(device, exposed):
     stream = device.create_stream()

@@ -165,6 +165,15 @@ def test_the_device_has_its_own_resource_again(device, code, make):
     resource.close()
 
 
+def test_resources_in_a_circle(device, code):
+    resource = device.memory_resource = Passes(None)
+    resource.upstream = resource
+    device.reset()
+    assert device.memory_resource is resource
+    device.memory_resource = cu.DeviceMemoryResource(device)
+    use(device, code)
+
+
 # --- refusals
 
 

@@ -47,6 +47,42 @@ func (m *Memory) Define(addr, size uint64) {
 	s.Define(addr-base, min(size, whole-(addr-base)))
 }
 
+// A Run is a row of bytes.
+type Run = shadow.Run
+
+// UndefinedParts returns which bytes of [addr, addr+size) nobody wrote. They must be
+// of one range; otherwise nothing is known.
+func (m *Memory) UndefinedParts(addr, size uint64) []Run {
+	if !m.Undefined() {
+		return nil
+	}
+	s := m.ShadowAt(addr)
+	if s == nil || size > s.Size-(addr-s.Base) {
+		return nil
+	}
+	s.Lock()
+	defer s.Unlock()
+	return s.Unwritten(addr-s.Base, size)
+}
+
+// UndefineParts says that bytes behind addr have undefined content again.
+func (m *Memory) UndefineParts(addr uint64, parts []Run) {
+	if len(parts) == 0 {
+		return
+	}
+	s := m.ShadowAt(addr)
+	if s == nil {
+		return
+	}
+	s.Lock()
+	defer s.Unlock()
+	for _, p := range parts {
+		if off := addr - s.Base + p.Off; off < s.Size {
+			s.Undefine(off, min(p.Size, s.Size-off))
+		}
+	}
+}
+
 // Undefined reports whether there is memory with undefined content that is
 // watched, of this device or of a peer.
 func (m *Memory) Undefined() bool {

@@ -64,6 +64,8 @@ type Range struct {
 	// undefined says that bytes which are not marked as written have undefined
 	// content.
 	undefined bool
+	// filled says that the bytes of pages that are nil have been written.
+	filled bool
 	// gone says that the table has dropped the range; a kernel may still use it.
 	gone bool
 }
@@ -178,6 +180,9 @@ func (s *Range) Unlock() { s.mu.Unlock() }
 func (s *Range) page(i uint64) *page {
 	if s.pages[i] == nil {
 		s.pages[i] = &page{}
+		if s.filled {
+			s.pages[i].fill()
+		}
 	}
 	return s.pages[i]
 }
@@ -282,8 +287,7 @@ func (s *Range) UndefinedAt(off, size uint64) (n, first uint64) {
 		return 0, 0
 	}
 	for end := off + size; off < end; off++ {
-		p := s.pages[off/PageBytes]
-		if p == nil || p.written[off%PageBytes/64]>>(off%64)&1 == 0 {
+		if s.writtenAt(off)>>(off%64)&1 == 0 {
 			if n == 0 {
 				first = off
 			}

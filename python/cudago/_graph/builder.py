@@ -276,13 +276,13 @@ class Builder(SignalNodes, Branching):
         Raises
         ------
         ValueError
-            If the stream is of another device than the graph.
+            If the stream is of another device than the graph; or if the graph cannot hold a node of
+            it, such as a copy of pageable memory in a body. Nothing is added then, nor if the block
+            raises.
         UnsupportedError
             If memory is allocated or freed in the block, and the driver is older than CUDA 12.9.
         CUDAError
-            If the stream is capturing already, the capture was invalidated, or the graph cannot
-            hold a node of it, such as a copy of pageable memory in a body. Nothing is added then,
-            nor if the block raises.
+            If the stream is capturing already, or the capture was invalidated.
 
         See Also
         --------

@@ -29,7 +29,7 @@ class Retained:
     nbytes : int
         Bytes of memory that it keeps; 0 if it has none.
     reason : str
-        Kind of the node: ``"memcpy"``, ``"memset"``, ``"kernel"``, ``"host"``.
+        What the node does: ``"memcpy"``, ``"memset"``, ``"kernel"``, ``"host"``, ``"event"``.
     """
 
     node: str

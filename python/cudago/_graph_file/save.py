@@ -19,6 +19,7 @@ from .._stream.memop import CONDITIONS
 from .._tensor.operand import has_gaps
 from .._version import __version__
 from .._whole_file import write_whole
+from ..errors import ClosedError
 from .archive import TEXT
 from .ranges import Ranges
 from .saved import FORMAT, MOST_DEPTH, NODE_KINDS, VERSION, inner_path, nbytes_of
@@ -38,12 +39,21 @@ if TYPE_CHECKING:
     from .._stream.event import Event
 
 
+_CHANGED = "the graph was changed while it was being saved"
+
+
 def save(graph: Graph, path: str | PathLike[str], contents: bool) -> None:
     """Write a graph to a file."""
     if graph._body_id:
         raise ValueError("a graph inside another is saved with the outermost one")
     maker = _Maker(graph, contents)
-    text = json.dumps(maker.made(), separators=(",", ":"), allow_nan=False).encode()
+    try:
+        made = maker.made()
+    except ClosedError as error:  # of a node or a body
+        if graph._is_closed:
+            raise
+        raise ValueError(_CHANGED) from error
+    text = json.dumps(made, separators=(",", ":"), allow_nan=False).encode()
     write_whole(path, zipped(_members(text, maker)))
 
 
@@ -80,7 +90,7 @@ class _Maker:
         self._find_conditions(self.graph)
         nodes = self._nodes(self.graph, "", 0)
         if (uses_of(self.graph) or None) is not (self._uses or None):
-            raise ValueError("the graph was changed while it was being saved")
+            raise ValueError(_CHANGED)
         self.ranges.merge()
         return {
             "format": FORMAT,
@@ -99,7 +109,8 @@ class _Maker:
         for node in graph.nodes:
             if node.kind == "conditional":
                 row = graph._params(node._id)[0]
-                assert row is not None
+                if row is None:
+                    raise ValueError(_CHANGED)
                 _, handle, *default, _, _ = row
                 self._conditions[handle] = len(self._conditions), default[0] if default else None
                 for body in node.bodies:
@@ -117,7 +128,7 @@ class _Maker:
         if not numbers.keys() >= {n for edge in edges for n in edge} or not {
             (start, end) for start, end, _ in data
         } <= set(edges):
-            raise ValueError("the graph was changed while it was being saved")
+            raise ValueError(_CHANGED)
         for start, end in edges:
             after[numbers[end]].append(numbers[start])
         made = [
@@ -201,6 +212,8 @@ class _Maker:
                     raise _CannotSaveError("it frees memory of another graph")
                 return {"alloc": of.number}
             case "conditional" if row:
+                if row[1] not in self._conditions:  # a node that has come since
+                    raise ValueError(_CHANGED)
                 return {"type": row[-1], "condition": self._conditions[row[1]][0]}
             case _:
                 return {}

@@ -208,7 +208,7 @@ class ArenaMemoryResource(MemoryResource):
         finalize(owner, id, work, stream=on).atexit = False
         del work
         start = self._take(block, nbytes, holder, on)
-        return _core._buffer_adopt(block.memory.handle + start, nbytes, on, owner)
+        return _core._buffer_adopt(block.memory.handle + start, nbytes, on, owner, block.memory)
 
     def _take(self, block: _Block, nbytes: int, holder: Holder, on: Stream) -> int:
         size, capturing = -(-nbytes // ALIGNMENT) * ALIGNMENT, on.is_capturing

@@ -58,9 +58,9 @@ class Buffer(_core.Buffer):
     """A range of bytes within one allocation.
 
     Created by `Device.allocate` and the memory resources. ``buf[start:stop]`` is a view of some of
-    the bytes, ``buf.view(dtype, shape)`` a `Tensor` over them, ``buf.ptr`` a `Pointer`. Each of
-    them keeps the allocation alive, as does a graph that uses the buffer. `close` drops this
-    buffer's reference; the memory is freed with the last one.
+    the bytes, ``buf.view(dtype, shape)`` a `Tensor` over them: each keeps the allocation alive, as
+    does a graph that uses the buffer. ``buf.ptr`` is a `Pointer`, which keeps the buffer. `close`
+    drops this buffer's reference; the memory is freed with the last one.
 
     Notes
     -----

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import operator
+from threading import RLock
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from .monitor import DeviceMonitor
 
 __all__ = ["Device"]
+
+_first = RLock()  # of two threads that ask for a default stream at once, both get the same
 
 
 @final
@@ -181,10 +184,14 @@ class Device(_core.Device):
 
     def _wrapped(self, name: str, handle: int) -> Stream:
         stream: Stream | None = getattr(self, name, None)
-        if stream is None or stream.is_closed:
-            stream = _core._stream_wrap(self, handle, None)
-            _made[stream._id] = stream
-            setattr(self, name, stream)
+        if stream is not None and not stream.is_closed:
+            return stream
+        made = _core._stream_wrap(self, handle, None)
+        with _first:
+            stream = getattr(self, name, None)
+            if stream is None or stream.is_closed:  # otherwise another thread was faster
+                _made[made._id] = stream = made
+                setattr(self, name, made)
         return stream
 
     @property

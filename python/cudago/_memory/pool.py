@@ -16,8 +16,8 @@ class PoolOptions:
     Parameters
     ----------
     release_threshold : int, optional
-        Bytes that the pool keeps when a stream, event or the context is synchronised; by default
-        all.
+        Bytes that the pool keeps when a stream or the device is waited for, or an event whose work
+        is not over; by default all. The driver rounds them up.
     max_size : int, optional
         Maximum size of the pool in bytes, at least 1; by default unlimited.
     reuse_follow_event_dependencies : bool

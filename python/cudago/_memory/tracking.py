@@ -66,7 +66,8 @@ class TrackingMemoryResource(MemoryResource):
     Notes
     -----
     Memory is held until its last holder has let go: buffers, views, tensors, graphs, and work under
-    way. Closing the resource does nothing to ``upstream``, and its numbers stay.
+    way. Memory that a capture allocates belongs to its graph, and counts while there are others.
+    Closing the resource does nothing to ``upstream``, and its numbers stay.
 
     An allocation costs some microseconds more.
 

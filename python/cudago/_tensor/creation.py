@@ -234,8 +234,8 @@ def asarray(
     Parameters
     ----------
     obj : Tensor, array_like, object with ``__dlpack__`` or ``__cuda_array_interface__``
-        A Tensor, or another library's object on a CUDA device, is shared; anything on the host is
-        copied, and so is what has only the array interface, if it is read-only.
+        A Tensor, wherever its memory is, or another library's object on a CUDA device, is shared;
+        anything else is copied, and so is what has only the array interface, if it is read-only.
     dtype : dtype_like, optional
         Element type of the result. Shared memory must have it already.
     stream : Stream
@@ -246,12 +246,14 @@ def asarray(
     Returns
     -------
     Tensor
-        On the device.
+        On the device, unless `obj` is a Tensor of other memory.
 
     Raises
     ------
     TypeError
-        If shared memory has another element type.
+        If shared memory has another element type; or `obj` is no array and no numbers.
+    OverflowError
+        If integers are beyond those of 64 bits.
 
     See Also
     --------

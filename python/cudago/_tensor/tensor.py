@@ -49,7 +49,8 @@ class Tensor(_core.Tensor):
     Elements of less than a byte (float4_e2m1fn, float6_e2m3fn, float6_e3m2fn) are packed, as DLPack
     packs them, the lowest bits first; NumPy has a byte for each. `numpy`, `copy_to`, `copy_from`,
     `asarray` and `item` translate. A view of them may begin within a byte. It then has no address:
-    it is read and written by copies, and anything else is a BufferError.
+    it is read and written by copies, and all else is a BufferError, or a TypeError where elements
+    have to be whole bytes.
 
     ``repr`` shows a few elements, if the host can read them in place and no work is under way; it
     waits for nothing.

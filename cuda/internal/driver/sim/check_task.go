@@ -232,41 +232,51 @@ func (w *kernelWork) pointsTo(n memory.Nearest) string {
 // touch checks what a copy or a fill does to memory: its reads, if src is not
 // nil, and its writes.
 func (x *execution) touch(name string, dst, src *operand, to, from layout, width, height, depth uint64) {
-	m := x.ctx.dev.memory
-	if dst.known != nil && dst.known.onDevice() {
-		m = dst.known.ctx.dev.memory
-	}
+	m := x.memoryOf(dst)
 	w := x.watch(name, nil)
-	if w == nil {
-		for z := range depth {
-			for y := range height {
-				m.Define(dst.addr+z*to.slice+y*to.pitch, width)
-			}
-		}
-		return
+	if w != nil {
+		defer w.Flush()
 	}
-	defer w.Flush()
 	for z := range depth {
 		for y := range height {
+			into := dst.addr + z*to.slice + y*to.pitch
+			var undefined []memory.Run
 			if src != nil {
-				x.touchSource(w, dst, src, src.addr+z*from.slice+y*from.pitch, width)
+				undefined = x.touchSource(w, dst, src, src.addr+z*from.slice+y*from.pitch, width)
 			}
-			w.Touch(m, dst.addr+z*to.slice+y*to.pitch, width, true)
+			if w == nil {
+				m.Define(into, width)
+			} else {
+				w.Touch(m, into, width, true)
+			}
+			m.UndefineParts(into, undefined)
 		}
 	}
 }
 
+// memoryOf returns the memory of the device that has an operand, or that x runs on.
+func (x *execution) memoryOf(o *operand) *memory.Memory {
+	if o.known != nil && o.known.onDevice() {
+		return o.known.ctx.dev.memory
+	}
+	return x.ctx.dev.memory
+}
+
 // touchSource checks a read. A copy within the device may copy undefined bytes:
-// they have not been used yet.
-func (x *execution) touchSource(w *check.Watch, dst, src *operand, addr, size uint64) {
+// they have not been used yet. It returns which they are.
+func (x *execution) touchSource(w *check.Watch, dst, src *operand, addr, size uint64) (undefined []memory.Run) {
+	m := x.memoryOf(src)
+	if isSimulated(dst.addr) {
+		undefined = m.UndefinedParts(addr, size)
+	}
+	if w == nil {
+		return undefined
+	}
 	checks := w.Checks
 	if isSimulated(dst.addr) {
 		w.Checks &^= check.Uninitialized
 	}
-	m := x.ctx.dev.memory
-	if src.known != nil && src.known.onDevice() {
-		m = src.known.ctx.dev.memory
-	}
 	w.Touch(m, addr, size, false)
 	w.Checks = checks
+	return undefined
 }
