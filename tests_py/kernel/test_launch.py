@@ -171,10 +171,10 @@ def test_cooperative(device, stream):
         cu.launch(stream, cu.LaunchConfig(grid=2, block=32, cooperative=True), kernel, buffer)
         buffer.copy_to(out, stream=stream)
         stream.sync()
+        wrong = "1000000 blocks of 32 threads: a cooperative launch needs all blocks on device 0 at"
+        with pytest.raises(ValueError, match=wrong):
+            cu.launch(stream, cu.LaunchConfig(10**6, 32, cooperative=True), kernel, buffer)
     assert out == b"\2\0\0\0"
-    wrong = "1000000 blocks of 32 threads: a cooperative launch needs all blocks on device 0 at"
-    with pytest.raises(ValueError, match=wrong):
-        cu.launch(stream, cu.LaunchConfig(10**6, 32, cooperative=True), kernel, bytearray(4))
 
 
 def test_launch_checks_its_arguments(kernels, stream):

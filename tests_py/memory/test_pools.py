@@ -47,16 +47,17 @@ def test_pools_come_and_go_beside_waits_for_the_device(device, stream):
 @pytest.mark.parametrize("when", ["made", "changed"])
 def test_a_wait_gives_back_what_is_beyond_the_threshold(device, stream, when):
     """Also the wait for a stream that has nothing to do, which the driver is not asked about."""
-    options = cu.PoolOptions(release_threshold=0)
-    with cu.DeviceMemoryResource(device, pool=options if when == "made" else None) as pool:
-        pool.options = options
+    none, all_ = cu.PoolOptions(release_threshold=0), cu.PoolOptions()
+    with cu.DeviceMemoryResource(device, pool=none if when == "made" else all_) as pool:
+        if when == "changed":
+            pool.options = none
         for _ in range(3):
             pool.allocate(64 << 20, stream=stream).close()
             while not stream.is_done:
                 pass
             stream.sync()
             assert pool.statistics.reserved == 0
-        pool.options = cu.PoolOptions()
+        pool.options = all_
         pool.allocate(64 << 20, stream=stream).close()
         stream.sync()
         assert pool.statistics.reserved >= 64 << 20
