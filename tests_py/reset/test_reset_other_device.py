@@ -161,6 +161,13 @@ SCRIPTS = {
         refused(graph.instantiate)
         b.reset()
         """,
+    "pinned memory whose stream is gone": """
+        memory = cu.PinnedMemoryResource().allocate(64, stream=sb)
+        b.reset()
+        memory.close()
+        cu.testing.settle()
+        assert "Buffer" not in cu.live_objects(), cu.live_objects()
+        """,
     "a reset that is refused": """
         x, y = zeros(sa), far()
         graph = cu.Graph(a)
@@ -180,6 +187,8 @@ SCRIPTS = {
 def test_reset_of_the_other_device(driver, script, name):
     if driver == "nvidia" and len(cu.Device.all()) < 2:
         pytest.skip("there is one device")
-    run = script(script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM="devices=2")
+    run = script(
+        script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM="devices=2,hostile=1"
+    )
     assert run.stderr == ""
     assert run.returncode == 0
