@@ -215,6 +215,13 @@ func (s *Stream) recordUnless(e *Event, refuse func() bool) (recorded bool, err 
 	return r == driver.CUDA_SUCCESS, s.ctx.check("cuEventRecord", r)
 }
 
+// LockRecord keeps captures from beginning and ending until UnlockRecord, for a
+// caller that records an event outside this package: see [Stream.Record].
+func (d *Driver) LockRecord() { d.capture.RLock() }
+
+// UnlockRecord ends what [Driver.LockRecord] began, on whatever thread.
+func (d *Driver) UnlockRecord() { d.capture.RUnlock() }
+
 // lockJoin takes the capture lock for a call that may make a stream join a
 // capture: exclusively if one is open.
 func (d *Driver) lockJoin() (unlock func()) {

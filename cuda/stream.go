@@ -280,6 +280,18 @@ func (s *Stream) WaitUncaptured(e *Event) (waits bool, err error) {
 	return s.waitUnless(e, s.capturing)
 }
 
+// WaitHandle is [Stream.Wait] for an event of another library, by its handle, which
+// the caller keeps valid.
+func (s *Stream) WaitHandle(event uintptr) error {
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	defer s.ctx.drv.lockJoin()()
+	return s.ctx.check("cuStreamWaitEvent", s.ctx.drv.api.CuStreamWaitEvent(s.h, driver.CUevent(event), 0))
+}
+
 // waitUnless makes the call with the context current and the capture lock held,
 // unless refuse, called there, says otherwise.
 func (s *Stream) waitUnless(e *Event, refuse func() (bool, error)) (waits bool, err error) {

@@ -61,12 +61,11 @@ type recordedOp struct {
 // Concurrency: as [cuda.Stream.BeginCapture] says, the caller must hold the OS
 // thread until End unless mode is relaxed.
 func Begin(s *cuda.Stream, mode cuda.CaptureMode, o Options) (*Capture, error) {
-	if err := s.BeginCapture(mode); err != nil {
+	c := &Capture{stream: s, o: o, recorded: make(map[cuda.NodeHandle]*recordedOp), names: make(map[string]bool)}
+	if err := captures.begin(c, mode); err != nil {
 		return nil, err
 	}
-	captures.supersede(s)
-	c := &Capture{stream: s, o: o, recorded: make(map[cuda.NodeHandle]*recordedOp), names: make(map[string]bool)}
-	captures.add(c)
+	captures.supersede(c)
 	return c, nil
 }
 

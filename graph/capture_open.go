@@ -14,15 +14,32 @@ import (
 var captures openCaptures
 
 type openCaptures struct {
+	// beginning is held while a capture begins, until it is in open.
+	beginning sync.Mutex
+
 	mu   sync.Mutex
-	open []*Capture // guarded by mu
+	open []*Capture // guarded by mu; the latest first: an earlier one of its stream is over, see supersede
 }
 
-func (o *openCaptures) add(c *Capture) {
+// begin begins the driver's capture for c.
+func (o *openCaptures) begin(c *Capture, mode cuda.CaptureMode) error {
+	o.beginning.Lock()
+	defer o.beginning.Unlock()
+	if err := c.stream.BeginCapture(mode); err != nil {
+		return err
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.open = append(o.open, c)
+	o.open = slices.Insert(o.open, 0, c)
 	live.captures.Add(1)
+	return nil
+}
+
+// settle returns once the captures that the driver has begun for this package so
+// far are in the list.
+func (o *openCaptures) settle() {
+	o.beginning.Lock()
+	defer o.beginning.Unlock()
 }
 
 func (o *openCaptures) remove(c *Capture) {
@@ -39,10 +56,14 @@ func (o *openCaptures) list() []*Capture {
 	return slices.Clone(o.open)
 }
 
-// supersede ends earlier captures of s after the driver has begun a new one:
-// they must be over, although the driver did not say so when they ended.
-func (o *openCaptures) supersede(s *cuda.Stream) {
+// supersede ends earlier captures of the stream of begun, after the driver has begun
+// that: they must be over, although the driver did not say so when they ended.
+func (o *openCaptures) supersede(begun *Capture) {
+	s := begun.stream
 	for _, c := range o.list() {
+		if c == begun {
+			continue
+		}
 		same := c.stream == s
 		if !s.IsDefault() { // a default stream may be another one in each thread
 			same = same || c.stream.Handle() == s.Handle() && c.stream.Context() == s.Context()

@@ -109,7 +109,8 @@
 //	      hierarchy.mu   driver calls on one graph and what is embedded in it; two of them by order
 //	      Exec.mu        the state of one executable
 //	      Line.mu        events of one line, and what waits for it
-//	        cuda's capture lock, the tables of captures and lines, the reaper's lock
+//	        the begin of a capture
+//	          cuda's capture lock, the tables of captures and lines, the reaper's lock
 //
 // None is held while a Retainer is released or a function of After runs. Three
 // places make calls that block. [Exec.Launch] waits inside the gate while the

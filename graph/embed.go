@@ -129,6 +129,7 @@ func StillCapturing(s *cuda.Stream) error {
 	if info.Status == cuda.CaptureNone {
 		return ErrNotCapturing
 	}
+	captures.settle() // otherwise one that begins now passes for another library's
 	began, err := CaptureOf(s)
 	if began != nil { // one of ours, meanwhile
 		return ErrNotCapturing

@@ -128,13 +128,12 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, const cudago_status 
     return -1;
 }
 
-/* CUDAGO_AGAIN while another thread is in the driver with the stream: its work must neither fall into the capture nor
- * collide with its beginning. And while one begins to wait for the device, which would invalidate the capture. */
+/* CUDAGO_AGAIN also while another thread begins to wait for the device, which would invalidate the capture. */
 static QUIET int begin_now(void *at, int turn) {
     beginning *b = at;
     cudago_stream *s = b->stream->s;
     if (!s || cudago_stream_lost(s)) return -1;
-    if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn) || cudagoContextWaited()) return CUDAGO_AGAIN;
+    if (!cudago_may_capture(s, turn) || cudagoContextWaited()) return CUDAGO_AGAIN;
     atomic_fetch_add(&cudago_captures_open, 1);
     if (!cudago_covers_over()) {
         atomic_fetch_sub(&cudago_captures_open, 1);

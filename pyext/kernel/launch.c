@@ -126,6 +126,7 @@ static int launch_away(const launching *l, CUlaunchConfig *c, cudago_stream *s) 
     if (cudago_records_events(l->config)) events_begin(l);
     cudago_leave leave = cudago_gil_leave(s);
     int stopped = order_theirs_away(p, s->device, s->h, &st);
+    if (cudago_records_events(l->config)) cudago_record_ends(cudago_record_begins()); /* not across a call that may block */
     if (!stopped) code = call_driver(c, p, s);
     uint64_t position = cudago_gil_back(&leave, code);
     if (cudago_records_events(l->config)) events_end(l, !stopped && !code);
@@ -179,7 +180,9 @@ static QUIET int launch_now(const launching *l) {
     if (away) return launch_away(l, &c, s);
     int records = cudago_records_events(l->config);
     if (records) events_begin(l);
+    int locked = records && cudago_record_begins();
     int32_t code = call_driver(&c, p, s);
+    cudago_record_ends(locked);
     if (records) events_end(l, !code);
     return finish(l, s, code, code ? 0 : cudago_queued(s));
 }

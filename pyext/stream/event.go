@@ -122,6 +122,14 @@ func cudagoEventRecord(event, stream C.uint64_t, st *C.cudago_status) (captured 
 	return captured
 }
 
+// cudagoRecordLock keeps captures from beginning and ending: see record.c.
+//
+//export cudagoRecordLock
+func cudagoRecordLock() { border.Driver.Load().LockRecord() }
+
+//export cudagoRecordUnlock
+func cudagoRecordUnlock() { border.Driver.Load().UnlockRecord() }
+
 // helds are the ends of uses of events, by launches that record them.
 var helds = border.NewTable[func()]("event of a launch")
 
@@ -162,6 +170,19 @@ func cudagoStreamWaitEvent(stream, event C.uint64_t, st *C.cudago_status) {
 			return err
 		}
 		return s.Wait(e)
+	})
+}
+
+// cudagoStreamWaitHandle is cudagoStreamWaitEvent for an event of another library.
+//
+//export cudagoStreamWaitHandle
+func cudagoStreamWaitHandle(stream C.uint64_t, event C.uintptr_t, st *C.cudago_status) {
+	guard(st, func() error {
+		s, err := Streams.Get(uint64(stream))
+		if err != nil {
+			return err
+		}
+		return s.WaitHandle(uintptr(event))
 	})
 }
 

@@ -61,7 +61,7 @@ static QUIET int cover(cudago_stream *s, cudago_batch *b) {
     uint64_t queued = atomic_load(&s->clock->queued);
     int pushed;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuEventRecord(b->event, s->h);
+    if (!r) r = cudago_event_record(b->event, s->h);
     cudago_ctx_leave(pushed);
     b->covered = r ? 0 : queued; /* after a failure it may stand nowhere */
     return !r;

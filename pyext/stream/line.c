@@ -157,6 +157,7 @@ int cudago_wait_stream(cudago_stream *s) {
     int blocks = s->gives_back; /* for the driver a look is no wait */
     s->gives_back = 0;
     int r = !blocks && is_over_soon(s) ? 0 : cudago_wait_for(WAIT_STREAM, s->id, blocks);
+    if (r && blocks) s->gives_back = 1; /* the wait has ended too early */
     if (!r && mark && number > s->done) s->done = number, s->done_mark = mark;
     wait_on **at = &waits;
     while (*at != &here) at = &(*at)->next;

@@ -55,7 +55,7 @@ static QUIET int order_now(int32_t device, uintptr_t first, uintptr_t then, int 
     if (!events[device] || cudago_resetting(device)) return cudago_raise_lost("device", device);
     int32_t r = cudago_ctx_enter(contexts[device], &pushed);
     busy = cudago_is_capturing(first, &r) || (!asked && cudago_is_capturing(then, &r));
-    if (!r && !busy) r = cu.cuEventRecord(events[device], first);
+    if (!r && !busy) r = cudago_event_record(events[device], first);
     if (!r && !busy) r = cu.cuStreamWaitEvent(then, events[device], 0);
     cudago_ctx_leave(pushed);
     if (r) return cudago_raise_result("cuStreamWaitEvent", r);

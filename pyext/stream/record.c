@@ -9,7 +9,7 @@
 /* Events in streams: recorded there, and waited for. */
 
 /* With the GIL released, as record_away. */
-static PyObject *wait_away(cudago_stream *s, uint64_t event) {
+static int wait_away(cudago_stream *s, uint64_t event) {
     cudago_status st = {0};
     uint64_t stream = s->id;
     s->waits++;
@@ -17,25 +17,25 @@ static PyObject *wait_away(cudago_stream *s, uint64_t event) {
     cudagoStreamWaitEvent(stream, event, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
-    if (st.kind) return cudago_raise(&st), NULL;
-    Py_RETURN_NONE;
+    return st.kind ? cudago_raise(&st) : 0;
 }
-static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
+/* CUDAGO_AGAIN if the wait may make the stream join a capture. */
+static QUIET int wait_event_now(StreamObject *self, PyObject *event) {
     cudago_stream *s = cudago_stream_now(self);
-    if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
+    if (!s || cudago_expect(event, CLS_EVENT, "event")) return -1;
     EventObject *e = (EventObject *)event;
-    if (cudago_event_now(e)) return NULL;
+    if (cudago_event_now(e)) return -1;
+    if (e->captured || e->recording) return CUDAGO_AGAIN;
     if (cudago_callbacks_alive) return wait_away(s, e->id);
     int pushed;
     s->waits++;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuStreamWaitEvent(s->h, e->h, 0);
     cudago_ctx_leave(pushed);
-    if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
-    Py_RETURN_NONE;
+    return r ? cudago_raise_result("cuStreamWaitEvent", r) : 0;
 }
 /* Of another library: whether the handle is valid is for the caller to know. */
-static PyObject *wait_handle_away(cudago_stream *s, uintptr_t event) {
+static int wait_handle_away(cudago_stream *s, uintptr_t event) {
     int pushed;
     s->waits++;
     cudago_leave l = cudago_gil_leave(s);
@@ -44,12 +44,39 @@ static PyObject *wait_handle_away(cudago_stream *s, uintptr_t event) {
     cudago_ctx_leave(pushed);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
-    if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
-    Py_RETURN_NONE;
+    return r ? cudago_raise_result("cuStreamWaitEvent", r) : 0;
 }
-static QUIET PyObject *wait_handle_now(StreamObject *self, uintptr_t event) {
+static QUIET int wait_handle_now(StreamObject *self, uintptr_t event) {
     cudago_stream *s = cudago_stream_now(self);
-    return s ? wait_handle_away(s, event) : NULL;
+    if (!s) return -1;
+    return atomic_load(&cudago_captures_open) ? CUDAGO_AGAIN : wait_handle_away(s, event);
+}
+
+/* A wait that makes its stream join a capture, if the event stands for a place in one. */
+typedef struct {
+    StreamObject *stream;
+    EventObject *event; /* or another library's, by its handle */
+    uintptr_t handle;
+    cudago_status st; /* why the driver refused, if it was asked */
+} joining;
+
+/* What another thread has in the driver without the GIL was no part of the capture when it was looked at. So nothing of the
+ * stream's may be there. With Go's lock: releases on other threads look at the stream and then use it, too. */
+static QUIET int join_now(void *at, int turn) {
+    joining *j = at;
+    cudago_stream *s = j->stream->s;
+    if (!s || cudago_stream_lost(s) || (j->event && cudago_event_closed(j->event))) return -1;
+    if (!cudago_may_capture(s, turn)) return CUDAGO_AGAIN;
+    s->waits++;
+    if (j->event) cudagoStreamWaitEvent(s->id, j->event->id, &j->st);
+    else cudagoStreamWaitHandle(s->id, j->handle, &j->st);
+    return j->st.kind ? -1 : 0;
+}
+static int join(joining *j) {
+    int r = cudago_turn_take(join_now, j);
+    if (r == -1 && j->st.kind) return cudago_raise(&j->st);
+    if (r == -1 && cudago_stream_now(j->stream)) return cudago_event_now(j->event); /* raises: it was closed meanwhile */
+    return r ? -1 : 0;
 }
 
 /* _wait_handle(CUevent): as _wait_event, for an event of another library. */
@@ -58,13 +85,34 @@ PyObject *cudago_stream_wait_handle(StreamObject *self, PyObject *handle) {
     unsigned long long event = PyLong_AsUnsignedLongLong(handle);
     if (event == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
     if (!event) return PyErr_SetString(PyExc_ValueError, "an event's handle is never 0"), NULL;
-    return wait_handle_now(self, (uintptr_t)event);
+    int r = wait_handle_now(self, (uintptr_t)event);
+    if (r == CUDAGO_AGAIN) r = join(&(joining){.stream = self, .handle = (uintptr_t)event});
+    if (r) return NULL;
+    Py_RETURN_NONE;
 }
 
 /* _wait_event(event): work queued on self from now on waits for the event. */
 PyObject *cudago_stream_wait_event(StreamObject *self, PyObject *event) {
     CUDAGO_ENTER(NULL);
-    return wait_event_now(self, event);
+    int r = wait_event_now(self, event);
+    if (r == CUDAGO_AGAIN) r = join(&(joining){.stream = self, .event = (EventObject *)event});
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+QUIET int cudago_record_begins(void) {
+    if (!atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) return 0;
+    cudagoRecordLock();
+    return 1;
+}
+QUIET void cudago_record_ends(int locked) {
+    if (locked) cudagoRecordUnlock();
+}
+QUIET int32_t cudago_event_record(uintptr_t event, uintptr_t stream) {
+    int locked = cudago_record_begins();
+    int32_t r = cu.cuEventRecord(event, stream);
+    cudago_record_ends(locked);
+    return r;
 }
 
 /* Records of one event that overlap may reach the driver in any order. So if one of them goes into a capture, the event
@@ -112,7 +160,7 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
         return NEW_REF(event);
     }
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuEventRecord(e->h, s->h);
+    if (!r) r = cudago_event_record(e->h, s->h);
     cudago_ctx_leave(pushed);
     if (r) return cudago_raise_result("cuEventRecord", r), NULL;
     e->captured = 0;

@@ -229,6 +229,15 @@ static inline QUIET int cudago_may_be_capturing(StreamObject *o) { return o->s &
  * keep. */
 enum { CUDAGO_AGAIN = 1 };
 
+/* Between these, calls of C record events in a stream that is not capturing. A thread with the GIL that has found no capture
+ * there sees none begin. But another thread may be at the end of one: it has released the GIL, the driver says already that
+ * nothing is captured, and NVIDIA's crashes if an event is recorded then. So while a capture is open Go's lock keeps both
+ * apart. */
+QUIET int cudago_record_begins(void);
+QUIET void cudago_record_ends(int locked);
+/* cuEventRecord, with the GIL. */
+QUIET int32_t cudago_event_record(uintptr_t event, uintptr_t stream);
+
 /* --- work into a stream ------------------------------------------------------------------------------------------- */
 
 /* May this call keep the GIL? See line.c. */
@@ -293,6 +302,9 @@ QUIET int cudago_streams_polled(void); /* does a wait ask the driver? Go does no
 
 /* Must the call wait? For the QUIET function that makes the call. 0 on the callback thread. */
 QUIET int cudago_turn_is_not(int mine);
+/* May the stream begin to capture, or join a capture? Not while another thread is in the driver with it: its work must neither
+ * fall into the capture, which would not keep what it uses, nor collide with the begin. Nor while one begins to wait for it. */
+QUIET int cudago_may_capture(const cudago_stream *s, int turn);
 /* Calls `now`, again and again while it answers CUDAGO_AGAIN, and returns its other answer; CUDAGO_AGAIN with a signal's
  * exception. `now` is QUIET and raises nothing: that runs Python now and then, which would wait for this turn to end. */
 int cudago_turn_take(int (*now)(void *at, int mine), void *at);

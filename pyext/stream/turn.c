@@ -42,6 +42,10 @@ static int wait_a_moment(int *mine) {
     return r;
 }
 
+QUIET int cudago_may_capture(const cudago_stream *s, int turn) {
+    return !s->inside && !cudago_waited_for(s) && !cudago_turn_is_not(turn);
+}
+
 int cudago_turn_take(int (*now)(void *at, int mine), void *at) {
     int r, mine = 0;
     while ((r = now(at, mine)) == CUDAGO_AGAIN) {

@@ -42,6 +42,12 @@ def test_each_call_that_the_border_has_is_made():
     assert [call for call in calls if call not in made] == []
 
 
+def test_events_are_recorded_beside_no_end_of_a_capture():
+    """See cudago_record_begins in stream.h; a cover is recorded while no capture is open."""
+    made = {name for name, text in texts().items() if "cu.cuEventRecord(" in text}
+    assert made == {"stream/record.c", "stream/cover.c"}
+
+
 def test_each_exception_is_needed():
     rules = Rules(texts())
     rules.all()

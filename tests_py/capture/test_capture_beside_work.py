@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Work of other threads neither falls into a capture nor collides with its end."""
+
+from __future__ import annotations
+
+import pytest
+
+START = """
+import itertools, sys, threading, time
+import cudago as cu
+sys.setswitchinterval(1e-5)
+device = cu.Device()
+stream = device.create_stream()
+other = device.create_stream()
+elsewhere = device.create_stream()
+over = threading.Event()
+done = [0]
+
+def beside(work):
+    def loop():
+        while not over.is_set():
+            work()
+            done[0] += 1
+    return threading.Thread(target=loop)
+
+def run(captures, threads):
+    for thread in threads:
+        thread.start()
+    try:
+        for n in itertools.count():
+            capture()
+            if n >= captures and done[0] > captures or not all(t.is_alive() for t in threads):
+                break
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+"""
+
+# Each records an event in a stream at the moment when its capture has ended for the driver, while
+# the call that ends it still runs.
+RECORDS = {
+    "record": "stream.record(event)",
+    "launch": "cu.launch(stream, config, empty)",
+    "export": "tensor.__dlpack__(stream=other.handle)",
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_events_are_recorded_beside_the_end_of_a_capture(driver, script, record):
+    run = script(
+        START
+        + f"""
+event = device.create_event()
+config = cu.LaunchConfig(grid=1, block=1, launch_completion_event=event)
+empty = cu.Program('extern "C" __global__ void empty() {{}}').compile()["empty"]
+tensor = cu.zeros(64, "i4", stream=stream)
+stream.sync()
+
+def capture():
+    with stream.capture("relaxed") as graph:
+        while not waiting[0]:  # for the end of the capture
+            time.sleep(0)
+        elsewhere.callback(int)  # while it is alive, the end releases the GIL
+    graph.close()
+
+waiting = [False]
+
+def record():
+    while not stream.is_capturing and not over.is_set():
+        time.sleep(0)
+    waiting[0] = True
+    while stream.is_capturing:
+        pass
+    waiting[0] = False
+    try:
+        {RECORDS[record]}
+    except (BufferError, ValueError):
+        pass  # it captures again
+
+run(200, [beside(record)])
+""",
+        **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_stream_joins_a_capture_while_threads_allocate_in_it(driver, script):
+    """While there are callbacks, calls of the driver release the GIL."""
+    run = script(
+        START
+        + """
+device.allocate(256, stream=other).copy_to(bytearray(256), stream=stream)
+
+def call():
+    elsewhere.callback(lambda: time.sleep(0.002))
+    time.sleep(0.001)
+
+def capture():
+    try:
+        with stream.capture("relaxed") as graph:
+            other.wait(stream)
+            stream.wait(other)
+        graph.close()
+    except cu.CUDAError as e:
+        assert "joined" in str(e), e  # a thread has allocated after the join
+
+def allocate():
+    try:
+        memory = device.allocate(256, stream=other)
+        if memory.kind == "device":  # not captured
+            memory.copy_to(bytearray(256), stream=elsewhere)
+        memory.close()
+    except (cu.ClosedError, ValueError):
+        pass  # the capture has ended
+
+run(200, [beside(call), beside(allocate), beside(allocate)])
+""",
+        **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stderr) == (0, "")
