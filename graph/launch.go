@@ -82,63 +82,83 @@ func (x *Exec) enqueue(s *cuda.Stream, launch bool, call func() error) error {
 	return err
 }
 
-// eachParams calls f with the parameters of the nodes of x, and of those inside
-// them, which have paths.
-func (x *Exec) eachParams(f func(path string, params any)) {
+// A memoryNode is a node that allocates or frees.
+type memoryNode struct {
+	path string // also through what it is inside of
+	ptr  uint64
+}
+
+// memoryNodes lists the nodes of x that allocate, those that free what x does not
+// allocate, and those inside of others.
+func (x *Exec) memoryNodes() (allocs, frees []memoryNode) {
 	for _, n := range x.Nodes() {
-		f(n.name, n.Params())
+		switch n.kind {
+		case cuda.AllocNode, cuda.FreeNode:
+			addMemory(n.name, n.Params(), &allocs, &frees)
+		}
 		if n.child != nil {
-			n.child.eachParams(n.name+"/", f)
+			n.child.addMemoryNodes(n.name+"/", &allocs, &frees)
+		}
+	}
+	own := make(map[uint64]bool, len(allocs))
+	for _, n := range allocs {
+		own[n.ptr] = true
+	}
+	return allocs, slices.DeleteFunc(frees, func(n memoryNode) bool { return own[n.ptr] })
+}
+
+// addMemoryNodes adds those of what is inside a node of an executable.
+func (g *Graph) addMemoryNodes(prefix string, allocs, frees *[]memoryNode) {
+	for _, n := range g.all() {
+		addMemory(prefix+n.name, n.params, allocs, frees)
+		if n.child != nil {
+			n.child.addMemoryNodes(prefix+n.name+"/", allocs, frees)
 		}
 	}
 }
 
-// eachParams is that of what is inside a node of an executable.
-func (g *Graph) eachParams(prefix string, f func(path string, params any)) {
-	for _, n := range g.all() {
-		f(prefix+n.name, n.params)
-		if n.child != nil {
-			n.child.eachParams(prefix+n.name+"/", f)
-		}
+func addMemory(path string, params any, allocs, frees *[]memoryNode) {
+	switch p := params.(type) {
+	case AllocParams:
+		*allocs = append(*allocs, memoryNode{path, p.Ptr})
+	case FreeParams:
+		*frees = append(*frees, memoryNode{path, p.Ptr})
 	}
 }
 
 // Unfreed names the alloc nodes whose memory is allocated now, from an earlier
 // launch: the reason why a launch without [cuda.InstantiateAutoFree] fails.
 func (x *Exec) Unfreed() []string {
-	var names []string
-	x.eachParams(func(path string, params any) {
-		p, ok := params.(AllocParams)
-		if !ok {
-			return
-		}
-		if allocated, err := x.h.ctx.IsAllocated(p.Ptr); err == nil && allocated {
-			names = append(names, path)
-		}
-	})
-	return names
+	allocs, _ := x.memoryNodes()
+	return x.namesOf(allocs, true)
 }
 
 // Unallocated names the free nodes whose memory is not allocated now, nor by x: the
 // reason why a launch fails.
 func (x *Exec) Unallocated() []string {
-	own := make(map[uint64]bool)
-	x.eachParams(func(_ string, params any) {
-		if p, ok := params.(AllocParams); ok {
-			own[p.Ptr] = true
-		}
-	})
+	_, frees := x.memoryNodes()
+	return x.namesOf(frees, false)
+}
+
+// namesOf names those of the nodes whose memory is allocated now, or is not.
+func (x *Exec) namesOf(nodes []memoryNode, allocated bool) []string {
 	var names []string
-	x.eachParams(func(path string, params any) {
-		p, ok := params.(FreeParams)
-		if !ok || own[p.Ptr] {
-			return
+	for _, n := range nodes {
+		if is, err := x.h.ctx.IsAllocated(n.ptr); err == nil && is == allocated {
+			names = append(names, n.path)
 		}
-		if allocated, err := x.h.ctx.IsAllocated(p.Ptr); err == nil && !allocated {
-			names = append(names, path)
-		}
-	})
+	}
 	return names
+}
+
+// Frees lists the memory that a launch of x frees, and that x does not allocate.
+func (x *Exec) Frees() []uint64 {
+	_, frees := x.memoryNodes()
+	list := make([]uint64, len(frees))
+	for i, n := range frees {
+		list[i] = n.ptr
+	}
+	return list
 }
 
 // start counts a launch, before it enters the driver, and fails once x is

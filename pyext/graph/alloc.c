@@ -102,11 +102,14 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     return cudago_buffer_new(&c->cell, ptr, size, c->device);
 }
 
-static int free_away(cudago_stream *s, uint64_t memory) {
+static int free_away(cudago_stream *s, uint64_t memory, uint64_t ptr) {
     cudago_status st = {0};
+    cudago_frees frees = {&ptr, 1};
+    cudago_frees_begin(&frees);
     cudago_leave l = cudago_gil_leave(s);
     cudagoGraphMemoryFree(s->id, memory, &st);
     cudago_gil_back(&l, st.kind);
+    cudago_frees_end(&frees);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
 }
@@ -122,6 +125,7 @@ static int capture_free_away(cudago_stream *s, uint64_t memory, OperandObject *o
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
 }
+enum { IN_USE = 2 };
 /* CUDAGO_AGAIN if the stream is capturing and o is NULL. */
 static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObject *o) {
     cudago_stream *s = cudago_stream_now(stream);
@@ -130,13 +134,20 @@ static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObj
     if (capturing < 0) return -1;
     if (capturing) return o ? capture_free_away(s, memory_number(buffer->cell), o) : CUDAGO_AGAIN;
     if (cudago_captured_is(buffer->cell, CAPTURED_OPEN)) return cudago_cell_allocated(buffer->cell);
-    return free_away(s, memory_number(buffer->cell));
+    if (cudago_graph_memory_in_use(&buffer->cell->ptr, 1)) return IN_USE;
+    return free_away(s, memory_number(buffer->cell), buffer->cell->ptr);
+}
+static int free_unused(BufferObject *buffer, StreamObject *stream, OperandObject *o) {
+    int r;
+    while ((r = free_now(buffer, stream, o)) == IN_USE)
+        if (cudago_graph_memory_wait()) return -1;
+    return r;
 }
 static int free_on(PyObject *buffer, StreamObject *stream) {
-    int r = free_now((BufferObject *)buffer, stream, NULL);
+    int r = free_unused((BufferObject *)buffer, stream, NULL);
     if (r != CUDAGO_AGAIN) return r;
     OperandObject *o = cudago_operand(buffer, 0, "buffer");
-    r = o ? free_now((BufferObject *)buffer, stream, o) : -1;
+    r = o ? free_unused((BufferObject *)buffer, stream, o) : -1;
     Py_XDECREF(o);
     return r;
 }

@@ -29,6 +29,7 @@ static void end(cudago_exec *x) {
     cudagoExecClose(x->id);
     cudago_uses_free(&x->uses);
     cudago_hierarchy_release(x->of);
+    free(x->frees);
     free(x);
 }
 
@@ -66,12 +67,15 @@ static QUIET int launched(cudago_exec *x, cudago_stream *s, int32_t code, uint64
 
 static int launch_away(cudago_exec *x, cudago_stream *s) {
     int calls_python = x->calls_python;
+    cudago_frees frees = {x->frees, x->n_frees};
     x->inside++;
+    cudago_frees_begin(&frees);
     cudago_leave l = cudago_gil_leave(s);
     if (calls_python) cudagoCallbackEnter();
     int32_t code = call_driver(x, s);
     uint64_t position = cudago_gil_back(&l, 0);
     if (calls_python) cudagoCallbackLeave(s->id, position);
+    cudago_frees_end(&frees);
     cudago_status st = {0};
     note_launch(x, s, code, position, &st);
     leave(x); /* before anything is raised: that runs Python, which may update the executable, and would wait */
@@ -109,7 +113,8 @@ static int wait_at_gate(ExecObject *self, const ticket *t) {
 }
 
 enum { CAPTURED = 2, /* nothing is launched: the stream is capturing */
-       GONE = 3 };     /* nothing is launched: something that it uses is gone */
+       GONE = 3,     /* nothing is launched: something that it uses is gone */
+       IN_USE = 4 }; /* nothing is launched yet: another thread's call is about to use memory that it frees */
 
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
@@ -120,6 +125,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing) return CAPTURED; /* cuGraphLaunch would fail, and invalidate the capture */
     if (must_wait(x, t)) return CUDAGO_AGAIN;
     if (cudago_held_gone(self->held, x->id)) return GONE;
+    if (x->n_frees && cudago_graph_memory_in_use(x->frees, x->n_frees)) return IN_USE;
     if (cudago_uses_reserve(&x->uses, s)) return -1;
     x->launches++;
     if (x->calls_python || !cudago_keeps_gil(s)) return launch_away(x, s);
@@ -131,7 +137,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
  * why. */
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream) {
     cudago_exec *x = self->x;
-    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || cudago_watcher || cudago_held_gone(self->held, x->id) || stream->device != self->device) return 0;
+    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || x->n_frees || cudago_checking || cudago_watcher || cudago_held_gone(self->held, x->id) || stream->device != self->device) return 0;
     cudago_stream *s = stream->s;
     return s && !cudago_stream_lost(s) && cudago_keeps_gil(s) && !cudago_maybe_capturing(s);
 }
@@ -144,7 +150,7 @@ QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream) {
     return launched(x, s, code, cudago_queued(s));
 }
 
-/* `now` answers CUDAGO_AGAIN while an update is ahead of it. */
+/* `now` answers CUDAGO_AGAIN while an update is ahead of it, or IN_USE. */
 static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now)(ExecObject *, StreamObject *, ticket *)) {
     if (stream->device != self->device) {
         PyErr_Format(PyExc_ValueError, "the graph is on device %d, the stream on device %d", self->device, stream->device);
@@ -153,7 +159,7 @@ static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now
     ticket t = {0};
     cudago_note_site();
     int r = now(self, stream, &t);
-    while (r == CUDAGO_AGAIN) r = wait_at_gate(self, &t) ? -1 : now(self, stream, &t);
+    while (r == CUDAGO_AGAIN || r == IN_USE) r = (r == IN_USE ? cudago_graph_memory_wait() : wait_at_gate(self, &t)) ? -1 : now(self, stream, &t);
     return r;
 }
 

@@ -100,6 +100,11 @@ func instantiate(g *pyGraph, flags uint64) (*pyExec, error) {
 			b.calls_python = 1
 		}
 	}
+	frees := x.Frees()
+	b.n_frees, b.frees = C.int32_t(len(frees)), (*C.uint64_t)(C.calloc(C.size_t(len(frees)), C.sizeof_uint64_t))
+	for i, ptr := range frees {
+		unsafe.Slice(b.frees, len(frees))[i] = C.uint64_t(ptr)
+	}
 	return x, nil
 }
 

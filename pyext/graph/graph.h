@@ -30,6 +30,8 @@ typedef struct {
     int32_t device;
     uint32_t generation;
     int32_t calls_python;
+    int32_t n_frees;
+    uint64_t *frees; /* memory of other graphs that each launch frees: n_frees addresses, which no update changes */
     cudago_hierarchy *of;
     cudago_uses uses;  /* launches and uploads */
     uint32_t inside;   /* calls in the driver that released the GIL */

@@ -156,11 +156,14 @@ void cudago_release_virtual(cudago_cell *cell);
 void cudago_release_go(cudago_cell *cell);
 QUIET void cudago_put_off(cudago_cell *cell);            /* a later drain calls its release function again */
 
-typedef struct {
+typedef struct cudago_go_cell {
     cudago_cell cell;
     uint64_t id; /* Go's handle of the cuda.Buffer */
     int32_t device; /* the device whose reset destroys it */
-    uint32_t peers; /* of a graph's memory: a bit for each other device that may be able to use it */
+    /* Of a graph's memory: */
+    uint32_t peers;              /* a bit for each other device that may be able to use it */
+    uint32_t in_use;             /* calls that use it now: graphuse.c */
+    struct cudago_go_cell *next; /* that is in use */
 } cudago_go_cell;
 
 /* What a capture allocates, CUDAGO_CELL_GRAPH with CUDAGO_CELL_CAPTURED: a cell for the user's objects, and one that
@@ -328,6 +331,21 @@ static inline QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out) { /
 /* Is memory of a graph allocated now? -1 with ValueError if not: NVIDIA's driver crashes in a copy of such memory, and a
  * kernel that used it would break the device. */
 QUIET int cudago_cell_allocated(const cudago_cell *cell);
+/* graphuse.c: cudago_cell_reserve and cudago_cell_note of such memory. */
+QUIET int cudago_graph_memory_reserve(cudago_cell *cell);
+QUIET void cudago_graph_memory_note(cudago_cell *cell);
+/* Before a call that frees memory of graphs, by its addresses: is another thread's call about to use some of it? Then wait,
+ * and ask again. -1 with an exception. */
+QUIET int cudago_graph_memory_in_use(const uint64_t *at, int n);
+int cudago_graph_memory_wait(void);
+/* Around a call that frees it without the GIL. */
+typedef struct cudago_frees {
+    const uint64_t *at;
+    int n;
+    struct cudago_frees *next;
+} cudago_frees;
+QUIET void cudago_frees_begin(cudago_frees *f);
+QUIET void cudago_frees_end(cudago_frees *f);
 /* Reserve announces that the cell is about to be used on s; note says that it is, up to position (0: the driver
  * refused). Its own stream needs no note, because the free is ordered on it. Reserve returns -1 with an exception if the
  * memory cannot be used in a stream now.
@@ -337,13 +355,15 @@ QUIET int cudago_cell_allocated(const cudago_cell *cell);
 static inline QUIET int cudago_cell_reserve(cudago_cell *cell, cudago_stream *s) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     if (cudago_cell_has_stream(cell)) return c->stream != s ? cudago_uses_reserve(&c->uses, s) : 0;
-    return cell->kind == CUDAGO_CELL_GRAPH ? cudago_cell_allocated(cell) : 0;
+    return cell->kind == CUDAGO_CELL_GRAPH ? cudago_graph_memory_reserve(cell) : 0;
 }
 QUIET void cudago_cell_keep(cudago_cell *cell, cudago_stream *s, uint64_t position);
 /* Of a cell that the caller keeps itself, if it is another library's. */
 static inline QUIET void cudago_cell_note_kept(cudago_cell *cell, cudago_stream *s, uint64_t position) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    if (cudago_cell_has_stream(cell) && c->stream != s) cudago_uses_note(&c->uses, s, position);
+    if (!cudago_cell_has_stream(cell)) {
+        if (cell->kind == CUDAGO_CELL_GRAPH) cudago_graph_memory_note(cell);
+    } else if (c->stream != s) cudago_uses_note(&c->uses, s, position);
 }
 static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, uint64_t position) {
     if (cell->kind != CUDAGO_CELL_FOREIGN) cudago_cell_note_kept(cell, s, position);

@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""A thread frees memory of a graph that others are about to use."""
+
+from __future__ import annotations
+
+import pytest
+
+FREES = {"buffer": "memory.free(stream=stream)", "graph": "free.launch(stream)"}
+
+
+@pytest.mark.parametrize("free", FREES)
+def test_memory_of_a_graph_that_is_freed_beside_copies_of_it(driver, script, free):
+    """A copy of what is not allocated would end the process."""
+    run = script(
+        f"""
+        import sys, threading
+        import cudago as cu
+        sys.setswitchinterval(1e-5)
+        device = cu.Device()
+        stream = device.create_stream()
+        other = device.create_stream()
+        graph = cu.Graph(device)
+        memory = graph.allocate(256).buffer
+        step = graph.instantiate()
+        frees = cu.Graph(device)
+        frees.free(memory)
+        free = frees.instantiate()
+        over = threading.Event()
+        copied, wrong = [0], []
+
+        def copy():
+            bytes = bytearray(256)
+            while not over.is_set():
+                try:
+                    memory.copy_to(bytes, stream=other)
+                    copied[0] += 1
+                except ValueError as e:
+                    if "not allocated" not in str(e) and "another thread is freeing" not in str(e):
+                        wrong.append(e)
+                except BaseException as e:
+                    wrong.append(e)
+                    raise
+
+        threads = [threading.Thread(target=copy) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for n in range(300):
+            step.launch(stream)
+            stream.sync()
+            {FREES[free]}
+        step.launch(stream)
+        while not copied[0] and not wrong:
+            pass
+        over.set()
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong
+        memory.free(stream=stream)
+        """,
+        **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stderr) == (0, "")
