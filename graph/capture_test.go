@@ -251,6 +251,20 @@ func TestCaptureEndedByAnotherThread(t *testing.T) {
 	require.NoError(t, s.Synchronize())
 }
 
+// A call into it fails until it is ended, which another thread may do at any moment:
+// then the call would be made after all, outside of the capture.
+func TestNothingIsCalledInAnInvalidatedCapture(t *testing.T) {
+	ctx := open(t)
+	s, other := newStream(t, ctx), newStream(t, ctx)
+	c := begin(t, s, Options{})
+	wait(t, other, s)
+	require.Error(t, other.Synchronize()) // invalidates it
+	require.Nil(t, captureOf(t, other))
+	require.ErrorIs(t, StillCapturing(other), cuda.ErrorStreamCaptureInvalidated)
+	require.NoError(t, c.Abort())
+	require.ErrorIs(t, StillCapturing(other), ErrNotCapturing)
+}
+
 func TestCaptureThatCannotBegin(t *testing.T) {
 	ctx := open(t)
 	s := newStream(t, ctx)

@@ -120,14 +120,18 @@ func (c *Capture) lockAny() (unlock func()) {
 var ErrNotCapturing error = &cuda.ClosedError{What: "the capture, which another thread has ended,"}
 
 // StillCapturing returns [ErrNotCapturing] unless another library's capture is open
-// in s, for a stream of which [CaptureOf] has found no capture of ours.
+// in s, for a stream of which [CaptureOf] has found no capture of ours; or an error
+// if a capture is open that was invalidated, whoever began it.
 func StillCapturing(s *cuda.Stream) error {
 	info, err := s.CaptureInfo()
 	if err != nil {
 		return err
 	}
-	if info.Status == cuda.CaptureNone {
+	switch info.Status {
+	case cuda.CaptureNone:
 		return ErrNotCapturing
+	case cuda.CaptureInvalidated: // it ends at any moment, and the call would then be made after all
+		return &cuda.Error{Op: "cuStreamGetCaptureInfo", Result: cuda.ErrorStreamCaptureInvalidated}
 	}
 	captures.settle() // otherwise one that begins now passes for another library's
 	began, err := CaptureOf(s)

@@ -259,6 +259,28 @@ def test_the_summary(device, stream):
     pool.close()
 
 
+def test_the_summary_while_pools_come_and_go(device):
+    """As another thread would make one, and close one."""
+    made = []
+
+    class Meanwhile(cu.DeviceMemoryResource):
+        @property
+        def device(self):
+            made.append(cu.DeviceMemoryResource(device, pool=cu.PoolOptions()))
+            return super().device
+
+        @property
+        def statistics(self):
+            self.close()
+            return super().statistics
+
+    with Meanwhile(device, pool=cu.PoolOptions()):
+        assert "device 0" in cu.memory_summary()
+    assert made
+    for pool in made:
+        pool.close()
+
+
 def test_virtual_memory_is_counted_as_it_grows(device, stream):
     before = {r[0]: r[2] for r in cu._core._tallies(False)}["virtual"]
     resource = cu.VirtualMemoryResource(device, reserve=1 << 24)

@@ -12,7 +12,7 @@ from .. import _core
 from .._card import card
 from .._late import late
 from .._ordinal import devices_in_use
-from ..errors import OutOfMemoryError
+from ..errors import ClosedError, OutOfMemoryError
 from .host_resource import ManagedMemoryResource
 from .resource import _pools
 
@@ -165,12 +165,10 @@ def _largest() -> Iterator[str]:
 
 def _pools_of(device: Device, reset: bool = False) -> Iterator[Use]:
     _ = device.memory_resource  # is made now, and listed
-    # Several objects may be over the default pool.
-    pools = {n: p for p, n in _pools.items() if not p.is_closed and p.device == device}
-    for number, pool in sorted(pools.items()):
+    for number, pool in _listed(device):
         kind = "managed pool" if isinstance(pool, ManagedMemoryResource) else "pool"
         name = (kind, f" {number}") if number else ("default pool", "")
-        yield _use_of(pool, *name, reset)
+        yield from _use_of(pool, *name, reset)
     of_graphs = device.graph_memory.statistics
     if of_graphs.reserved_high:
         if reset:
@@ -178,17 +176,27 @@ def _pools_of(device: Device, reset: bool = False) -> Iterator[Use]:
         yield Use("graphs", *astuple(of_graphs))
 
 
-def _use_of(pool: _Pooled, name: str, number: str, reset: bool) -> Use:
-    s = pool.statistics
-    if reset:
-        pool.reset_high_water()
-    return Use(name, s.used, s.used_high, s.reserved, s.reserved_high, number)
+def _listed(device: Device | None) -> list[tuple[int, _Pooled]]:
+    """Return the open pools of a device, or of no device, by their numbers."""
+    refs = _pools.keyrefs()  # at once: other threads make pools meanwhile
+    pools = [pool for ref in refs if (pool := ref()) is not None and pool.device == device]
+    # Several objects may be over the default pool.
+    return sorted({_pools[pool]: pool for pool in pools if not pool.is_closed}.items())
+
+
+def _use_of(pool: _Pooled, name: str, number: str, reset: bool) -> Iterator[Use]:
+    try:
+        s = pool.statistics
+        if reset:
+            pool.reset_high_water()
+    except ClosedError:  # by another thread, meanwhile
+        return
+    yield Use(name, s.used, s.used_high, s.reserved, s.reserved_high, number)
 
 
 def _on_host(reset: bool = False) -> Iterator[Use]:
-    pools = {n: p for p, n in _pools.items() if not p.is_closed and p.device is None}
-    for number, pool in sorted(pools.items()):
-        yield _use_of(pool, "pinned pool", f" {number}", reset)
+    for number, pool in _listed(None):
+        yield from _use_of(pool, "pinned pool", f" {number}", reset)
 
 
 def _without_pool(reset: bool = False) -> Iterator[Use]:
