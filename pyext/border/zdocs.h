@@ -464,13 +464,15 @@
     "Raises\n" \
     "------\n" \
     "ValueError\n" \
-    "    If a node of the graph frees it.\n" \
+    "    If a node of the graph frees it; in a callback, while another thread is about to use it.\n" \
     "CUDAError\n" \
     "    If the memory is not allocated now: no launch has allocated it since it was last freed.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`; captured as a node that frees the memory at each launch.\n" \
+    "Stream-ordered on `stream`; captured as a node that frees the memory at each launch. Waits\n" \
+    "for other threads' calls that are about to use the memory, as does the launch of a graph\n" \
+    "that frees it; a call that uses it beside the free is a ValueError.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

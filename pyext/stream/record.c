@@ -60,20 +60,44 @@ typedef struct {
     cudago_status st; /* why the driver refused, if it was asked */
 } joining;
 
+/* With Go's lock: releases on other threads look at the stream and then use it, too. */
+static QUIET void call_join(cudago_stream *s, uint64_t event, uintptr_t handle, cudago_status *st) {
+    s->waits++;
+    if (event) cudagoStreamWaitEvent(s->id, event, st);
+    else cudagoStreamWaitHandle(s->id, handle, st);
+}
+
+enum { JOINS_AWAY = 2 }; /* a thread of another library may be stuck in the stream, behind a callback that needs the GIL */
+
 /* What another thread has in the driver without the GIL was no part of the capture when it was looked at. So nothing of the
- * stream's may be there. With Go's lock: releases on other threads look at the stream and then use it, too. */
+ * stream's may be there. */
 static QUIET int join_now(void *at, int turn) {
     joining *j = at;
     cudago_stream *s = j->stream->s;
     if (!s || cudago_stream_lost(s) || (j->event && cudago_event_closed(j->event))) return -1;
     if (!cudago_may_capture(s, turn)) return CUDAGO_AGAIN;
-    s->waits++;
-    if (j->event) cudagoStreamWaitEvent(s->id, j->event->id, &j->st);
-    else cudagoStreamWaitHandle(s->id, j->handle, &j->st);
+    if (cudago_callbacks_alive && (s->foreign || s->clock->exposed)) return JOINS_AWAY;
+    call_join(s, j->event ? j->event->id : 0, j->handle, &j->st);
     return j->st.kind ? -1 : 0;
+}
+/* Other threads' calls wait meanwhile, as for an instantiation. */
+static int join_away(cudago_stream *s, uint64_t event, uintptr_t handle) {
+    cudago_status st = {0};
+    cudago_exclusive++;
+    cudago_leave l = cudago_gil_leave(s);
+    call_join(s, event, handle, &st);
+    cudago_gil_back(&l, 1);
+    cudago_exclusive--;
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+/* Right after join_now. */
+static QUIET int rest_now(const joining *j) {
+    return join_away(j->stream->s, j->event ? j->event->id : 0, j->handle);
 }
 static int join(joining *j) {
     int r = cudago_turn_take(join_now, j);
+    if (r == JOINS_AWAY) return rest_now(j);
     if (r == -1 && j->st.kind) return cudago_raise(&j->st);
     if (r == -1 && cudago_stream_now(j->stream)) return cudago_event_now(j->event); /* raises: it was closed meanwhile */
     return r ? -1 : 0;

@@ -560,13 +560,15 @@ class Buffer:
         Raises
         ------
         ValueError
-            If a node of the graph frees it.
+            If a node of the graph frees it; in a callback, while another thread is about to use it.
         CUDAError
             If the memory is not allocated now: no launch has allocated it since it was last freed.
 
         Notes
         -----
-        Stream-ordered on `stream`; captured as a node that frees the memory at each launch.
+        Stream-ordered on `stream`; captured as a node that frees the memory at each launch. Waits
+        for other threads' calls that are about to use the memory, as does the launch of a graph
+        that frees it; a call that uses it beside the free is a ValueError.
 
         References
         ----------

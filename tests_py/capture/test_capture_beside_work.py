@@ -86,10 +86,15 @@ run(200, [beside(record)])
     assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_a_stream_joins_a_capture_while_threads_allocate_in_it(driver, script):
-    """While there are callbacks, calls of the driver release the GIL."""
+@pytest.mark.parametrize("known", [False, True])
+def test_a_stream_joins_a_capture_while_threads_allocate_in_it(driver, script, known):
+    """While there are callbacks, calls of the driver release the GIL.
+
+    In streams that others know, another library's thread may be stuck.
+    """
     run = script(
         START
+        + f"if {known}: stream.handle, other.handle\n"
         + """
 device.allocate(256, stream=other).copy_to(bytearray(256), stream=stream)
 

@@ -211,7 +211,7 @@ WITH_GIL: dict[str, str] = {
     "xla/run.c:launch_one": "of XLA's threads, which have no GIL",
     "stream/record.c:record_now": ALONE,
     "stream/record.c:wait_event_now": ALONE,
-    "stream/record.c:join_now": "in a turn: no thread is in the driver that a callback holds up",
+    "stream/record.c:call_join": "in a turn: no thread is in the driver that a callback holds up",
     "stream/record.c:cudago_event_record": ALONE,
     "memory/release.c:free_now": "its caller asks may_stick whether it could wait for a callback",
     "stream/order.c:order_now": ALONE,
