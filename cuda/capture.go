@@ -3,7 +3,11 @@
 
 package cuda
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"time"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
 
 // A CaptureMode says which calls the driver refuses while a stream is
 // capturing; making one invalidates the capture.
@@ -232,6 +236,19 @@ func (d *Driver) lockJoin() (unlock func()) {
 	d.capture.RUnlock()
 	d.capture.Lock()
 	return d.capture.Unlock
+}
+
+// tryLockJoin takes the lock exclusively, or returns nil if another thread has it:
+// mostly for microseconds, but a record can be stuck with it.
+func (d *Driver) tryLockJoin() (unlock func()) {
+	const tries, pause = 10, 5 * time.Microsecond
+	for range tries {
+		if d.capture.TryLock() {
+			return d.capture.Unlock
+		}
+		time.Sleep(pause)
+	}
+	return nil
 }
 
 // IsCapturing returns the capture state. It calls cuStreamIsCapturing, does not

@@ -269,7 +269,7 @@ func (s *Stream) Done() (bool, error) {
 // Errors: [ErrClosed] if s or e is closed; [ErrorStreamCaptureIsolation] if s
 // is capturing and e was recorded outside the capture.
 func (s *Stream) Wait(e *Event) error {
-	_, err := s.waitUnless(e, func() (bool, error) { return false, nil })
+	_, err := s.waitUnless(e, s.ctx.drv.lockJoin, never)
 	return err
 }
 
@@ -277,24 +277,29 @@ func (s *Stream) Wait(e *Event) error {
 // and reports false. No capture of this package begins in s between the check
 // and the wait, which would invalidate it.
 func (s *Stream) WaitUncaptured(e *Event) (waits bool, err error) {
-	return s.waitUnless(e, s.capturing)
+	return s.waitUnless(e, s.ctx.drv.lockJoin, s.capturing)
 }
 
-// WaitHandle is [Stream.Wait] for an event of another library, by its handle, which
-// the caller keeps valid.
-func (s *Stream) WaitHandle(event uintptr) error {
-	leave, err := s.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	defer s.ctx.drv.lockJoin()()
-	return s.ctx.check("cuStreamWaitEvent", s.ctx.drv.api.CuStreamWaitEvent(s.h, driver.CUevent(event), 0))
+// WaitUnlessJoining is [Stream.Wait], unless e was recorded in a capture that may
+// be open, which s might join: then it does nothing and reports false.
+func (s *Stream) WaitUnlessJoining(e *Event) (waits bool, err error) {
+	return s.waitUnless(e, s.ctx.drv.lockJoin, func() (bool, error) {
+		return e.recorded.underWay(&s.ctx.drv.open) || e.recorded.isForeign(), nil
+	})
 }
+
+// TryWait is [Stream.Wait] for callers that must not wait for other threads: it
+// does nothing and reports false while one records an event, begins a capture or
+// ends one.
+func (s *Stream) TryWait(e *Event) (waits bool, err error) {
+	return s.waitUnless(e, s.ctx.drv.tryLockJoin, never)
+}
+
+func never() (bool, error) { return false, nil }
 
 // waitUnless makes the call with the context current and the capture lock held,
-// unless refuse, called there, says otherwise.
-func (s *Stream) waitUnless(e *Event, refuse func() (bool, error)) (waits bool, err error) {
+// unless that cannot be had or refuse, called there, says otherwise.
+func (s *Stream) waitUnless(e *Event, lock func() (unlock func()), refuse func() (bool, error)) (waits bool, err error) {
 	if err := e.begin(); err != nil {
 		return false, err
 	}
@@ -303,17 +308,43 @@ func (s *Stream) waitUnless(e *Event, refuse func() (bool, error)) (waits bool, 
 		return false, err
 	}
 	defer e.ctx.release()
+	return s.waitFor(e.h, lock, refuse)
+}
+
+func (s *Stream) waitFor(e driver.CUevent, lock func() (unlock func()), refuse func() (bool, error)) (waits bool, err error) {
 	leave, err := s.enter()
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	defer s.ctx.drv.lockJoin()()
+	unlock := lock()
+	if unlock == nil {
+		return false, nil
+	}
+	defer unlock()
 	if refused, err := refuse(); err != nil || refused {
 		return false, err
 	}
-	r := s.ctx.drv.api.CuStreamWaitEvent(s.h, e.h, 0)
+	r := s.ctx.drv.api.CuStreamWaitEvent(s.h, e, 0)
 	return r == driver.CUDA_SUCCESS, s.ctx.check("cuStreamWaitEvent", r)
+}
+
+// WaitHandle is [Stream.Wait] for an event of another library, by its handle, which
+// the caller keeps valid. It may stand in any capture that is open.
+func (s *Stream) WaitHandle(event uintptr) error {
+	_, err := s.waitFor(driver.CUevent(event), s.ctx.drv.lockJoin, never)
+	return err
+}
+
+// WaitHandleUnlessJoining is to [Stream.WaitHandle] what [Stream.WaitUnlessJoining] is
+// to [Stream.Wait].
+func (s *Stream) WaitHandleUnlessJoining(event uintptr) (waits bool, err error) {
+	return s.waitFor(driver.CUevent(event), s.ctx.drv.lockJoin, func() (bool, error) { return s.ctx.drv.Capturing(), nil })
+}
+
+// TryWaitHandle is to [Stream.WaitHandle] what [Stream.TryWait] is to [Stream.Wait].
+func (s *Stream) TryWaitHandle(event uintptr) (waits bool, err error) {
+	return s.waitFor(driver.CUevent(event), s.ctx.drv.tryLockJoin, never)
 }
 
 // Record makes e mark all work queued on s so far. It replaces an earlier

@@ -127,20 +127,24 @@ static int capture_free_away(cudago_stream *s, uint64_t memory, OperandObject *o
 }
 enum { IN_USE = 2 };
 /* CUDAGO_AGAIN if the stream is capturing and o is NULL. */
-static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObject *o) {
+static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObject *o, uint64_t *ptr) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || whole_memory((PyObject *)buffer)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (capturing) return o ? capture_free_away(s, memory_number(buffer->cell), o) : CUDAGO_AGAIN;
     if (cudago_captured_is(buffer->cell, CAPTURED_OPEN)) return cudago_cell_allocated(buffer->cell);
-    if (cudago_graph_memory_in_use(&buffer->cell->ptr, 1)) return IN_USE;
-    return free_away(s, memory_number(buffer->cell), buffer->cell->ptr);
+    *ptr = buffer->cell->ptr;
+    return cudago_graph_memory_in_use(ptr, 1) ? IN_USE : free_away(s, memory_number(buffer->cell), *ptr);
 }
 static int free_unused(BufferObject *buffer, StreamObject *stream, OperandObject *o) {
+    uint64_t ptr;
     int r;
-    while ((r = free_now(buffer, stream, o)) == IN_USE)
-        if (cudago_graph_memory_wait()) return -1;
+    while ((r = free_now(buffer, stream, o, &ptr)) == IN_USE) {
+        if (cudago_on_callback_thread()) return cudago_graph_memory_refuse();
+        cudago_graph_memory_nap(&ptr, 1);
+        if (PyErr_CheckSignals()) return -1;
+    }
     return r;
 }
 static int free_on(PyObject *buffer, StreamObject *stream) {

@@ -96,7 +96,7 @@ static QUIET int capture_launch(cudago_stream *s, CUlaunchConfig *config, Config
         if (events[i]) ids[n_ids++] = events[i]->id;
     captured = cudagoCaptureLaunch(s->id, config, p->k->id, &shape, p->params, refs, n, ids, n_ids, &st);
     for (int i = 0; i < 2 && !st.kind; i++)
-        if (events[i]) events[i]->captured = captured || events[i]->into_captures;
+        if (events[i]) cudago_event_recorded(events[i], captured);
     return st.kind ? cudago_raise(&st) : 0;
 }
 
@@ -133,7 +133,7 @@ static QUIET int begin_now(void *at, int turn) {
     beginning *b = at;
     cudago_stream *s = b->stream->s;
     if (!s || cudago_stream_lost(s)) return -1;
-    if (!cudago_may_capture(s, turn) || cudagoContextWaited()) return CUDAGO_AGAIN;
+    if (!cudago_is_untouched(s) || cudago_turn_is_not(turn) || cudagoContextWaited()) return CUDAGO_AGAIN;
     atomic_fetch_add(&cudago_captures_open, 1);
     if (!cudago_covers_over()) {
         atomic_fetch_sub(&cudago_captures_open, 1);

@@ -87,12 +87,14 @@ static int launch_away(cudago_exec *x, cudago_stream *s) {
 typedef struct {
     cudago_exec *x; /* the executable it waits at, only for comparison; NULL: not waiting */
     uint64_t phase; /* the executable's phase when it came */
+    cudago_exec *frees; /* after IN_USE: counted inside */
 } ticket;
 
 /* Must a launch wait for an update? A launch that one update has kept waiting goes before the next update. */
 static QUIET int must_wait(cudago_exec *x, ticket *t) {
     if (!x->updates || (t->x == x && t->phase != x->phase)) return 0;
-    *t = (ticket){x, x->phase};
+    t->x = x;
+    t->phase = x->phase;
     return 1;
 }
 
@@ -116,6 +118,12 @@ enum { CAPTURED = 2, /* nothing is launched: the stream is capturing */
        GONE = 3,     /* nothing is launched: something that it uses is gone */
        IN_USE = 4 }; /* nothing is launched yet: another thread's call is about to use memory that it frees */
 
+static QUIET int in_use(cudago_exec *x, ticket *t) {
+    x->inside++; /* so that it stays while the launch waits */
+    t->frees = x;
+    return IN_USE;
+}
+
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_exec_open(self)) return -1;
@@ -125,7 +133,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing) return CAPTURED; /* cuGraphLaunch would fail, and invalidate the capture */
     if (must_wait(x, t)) return CUDAGO_AGAIN;
     if (cudago_held_gone(self->held, x->id)) return GONE;
-    if (x->n_frees && cudago_graph_memory_in_use(x->frees, x->n_frees)) return IN_USE;
+    if (x->n_frees && cudago_graph_memory_in_use(x->frees, x->n_frees)) return in_use(x, t);
     if (cudago_uses_reserve(&x->uses, s)) return -1;
     x->launches++;
     if (x->calls_python || !cudago_keeps_gil(s)) return launch_away(x, s);
@@ -150,6 +158,13 @@ QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream) {
     return launched(x, s, code, cudago_queued(s));
 }
 
+static int wait_for_uses(cudago_exec *x) {
+    int can = !cudago_on_callback_thread();
+    if (can) cudago_graph_memory_nap(x->frees, x->n_frees);
+    leave(x);
+    return can ? PyErr_CheckSignals() : cudago_graph_memory_refuse();
+}
+
 /* `now` answers CUDAGO_AGAIN while an update is ahead of it, or IN_USE. */
 static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now)(ExecObject *, StreamObject *, ticket *)) {
     if (stream->device != self->device) {
@@ -159,7 +174,7 @@ static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now
     ticket t = {0};
     cudago_note_site();
     int r = now(self, stream, &t);
-    while (r == CUDAGO_AGAIN || r == IN_USE) r = (r == IN_USE ? cudago_graph_memory_wait() : wait_at_gate(self, &t)) ? -1 : now(self, stream, &t);
+    while (r == CUDAGO_AGAIN || r == IN_USE) r = (r == IN_USE ? wait_for_uses(t.frees) : wait_at_gate(self, &t)) ? -1 : now(self, stream, &t);
     return r;
 }
 

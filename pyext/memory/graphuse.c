@@ -41,15 +41,6 @@ QUIET int cudago_graph_memory_in_use(const uint64_t *at, int n) {
     return 0;
 }
 
-int cudago_graph_memory_wait(void) {
-    if (cudago_on_callback_thread())
-        return PyErr_SetString(PyExc_ValueError, "the memory cannot be freed in a callback now: another thread is about to use it, and may be waiting for the callback"), -1;
-    Py_BEGIN_ALLOW_THREADS
-    usleep(50);
-    Py_END_ALLOW_THREADS
-    return PyErr_CheckSignals();
-}
-
 QUIET void cudago_frees_begin(cudago_frees *f) {
     f->next = under_way;
     under_way = f;
@@ -58,4 +49,19 @@ QUIET void cudago_frees_end(cudago_frees *f) {
     cudago_frees **at = &under_way;
     while (*at != f) at = &(*at)->next;
     *at = f->next;
+}
+
+int cudago_graph_memory_refuse(void) {
+    PyErr_SetString(PyExc_ValueError, "the memory cannot be freed in a callback now: another thread is about to use it, and may be "
+                                      "waiting for the callback");
+    return -1;
+}
+
+void cudago_graph_memory_nap(const uint64_t *at, int n) {
+    cudago_frees frees = {at, n};
+    cudago_frees_begin(&frees); /* otherwise threads that use it again and again would leave no moment without one */
+    Py_BEGIN_ALLOW_THREADS
+    usleep(50);
+    Py_END_ALLOW_THREADS
+    cudago_frees_end(&frees);
 }

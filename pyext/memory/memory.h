@@ -334,10 +334,11 @@ QUIET int cudago_cell_allocated(const cudago_cell *cell);
 /* graphuse.c: cudago_cell_reserve and cudago_cell_note of such memory. */
 QUIET int cudago_graph_memory_reserve(cudago_cell *cell);
 QUIET void cudago_graph_memory_note(cudago_cell *cell);
-/* Before a call that frees memory of graphs, by its addresses: is another thread's call about to use some of it? Then wait,
- * and ask again. -1 with an exception. */
+/* Before a call that frees memory of graphs, by its addresses: is another thread's call about to use some of it? Then nap, see
+ * to signals, and ask again; but refuse on the callback thread. */
 QUIET int cudago_graph_memory_in_use(const uint64_t *at, int n);
-int cudago_graph_memory_wait(void);
+void cudago_graph_memory_nap(const uint64_t *at, int n); /* releases the GIL; new uses are refused meanwhile */
+int cudago_graph_memory_refuse(void);                    /* -1 with ValueError */
 /* Around a call that frees it without the GIL. */
 typedef struct cudago_frees {
     const uint64_t *at;

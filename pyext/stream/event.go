@@ -156,34 +156,61 @@ func cudagoEventLetGo(hold C.uint64_t) {
 	}
 }
 
-// cudagoStreamWaitEvent waits as cudagoEventRecord does.
+// cudagoStreamWaitEvent waits as cudagoEventRecord does. It returns 1 if nothing was
+// done, because the stream might join a capture.
 //
 //export cudagoStreamWaitEvent
-func cudagoStreamWaitEvent(stream, event C.uint64_t, st *C.cudago_status) {
-	guard(st, func() error {
-		e, err := Events.Get(uint64(event))
-		if err != nil {
-			return err
-		}
-		s, err := Streams.Get(uint64(stream))
-		if err != nil {
-			return err
-		}
-		return s.Wait(e)
-	})
+func cudagoStreamWaitEvent(stream, event C.uint64_t, st *C.cudago_status) (joins C.int) {
+	return wait(stream, event, 0, st, (*cuda.Stream).WaitUnlessJoining, (*cuda.Stream).WaitHandleUnlessJoining)
 }
 
 // cudagoStreamWaitHandle is cudagoStreamWaitEvent for an event of another library.
 //
 //export cudagoStreamWaitHandle
-func cudagoStreamWaitHandle(stream C.uint64_t, event C.uintptr_t, st *C.cudago_status) {
+func cudagoStreamWaitHandle(stream C.uint64_t, handle C.uintptr_t, st *C.cudago_status) (joins C.int) {
+	return wait(stream, 0, handle, st, (*cuda.Stream).WaitUnlessJoining, (*cuda.Stream).WaitHandleUnlessJoining)
+}
+
+// cudagoStreamTryJoin makes a wait that may make the stream join a capture, for an
+// event, or for another library's by its handle. It waits for no other thread's record:
+// 1 if nothing was done, because there is one.
+//
+//export cudagoStreamTryJoin
+func cudagoStreamTryJoin(stream, event C.uint64_t, handle C.uintptr_t, st *C.cudago_status) (busy C.int) {
+	return wait(stream, event, handle, st, (*cuda.Stream).TryWait, (*cuda.Stream).TryWaitHandle)
+}
+
+// cudagoStreamJoin is cudagoStreamTryJoin without the GIL, which waits.
+//
+//export cudagoStreamJoin
+func cudagoStreamJoin(stream, event C.uint64_t, handle C.uintptr_t, st *C.cudago_status) {
+	wait(stream, event, handle, st,
+		func(s *cuda.Stream, e *cuda.Event) (bool, error) { return true, s.Wait(e) },
+		func(s *cuda.Stream, handle uintptr) (bool, error) { return true, s.WaitHandle(handle) })
+}
+
+// wait returns 1 if nothing was done.
+func wait(stream, event C.uint64_t, handle C.uintptr_t, st *C.cudago_status,
+	one func(*cuda.Stream, *cuda.Event) (bool, error), other func(*cuda.Stream, uintptr) (bool, error)) (nothing C.int) {
 	guard(st, func() error {
 		s, err := Streams.Get(uint64(stream))
 		if err != nil {
 			return err
 		}
-		return s.WaitHandle(uintptr(event))
+		var waits bool
+		if event == 0 {
+			waits, err = other(s, uintptr(handle))
+		} else {
+			var e *cuda.Event
+			if e, err = Events.Get(uint64(event)); err != nil {
+				return err
+			}
+			waits, err = one(s, e)
+		}
+		nothing = border.Bool[C.int](!waits && err == nil)
+		return err
 	})
+	return nothing
 }
 
 //export cudagoEventDone

@@ -127,8 +127,6 @@ QUIET int cudago_waited_for(const cudago_stream *s) {
     return 0;
 }
 
-/* A thread that waits again and again releases the GIL only inside its waits, so without this pause no other thread
- * would ever find it outside one. */
 void cudago_give_way(void) {
     for (int i = 0; i < 20 && cudago_beginners; i++) {
         Py_BEGIN_ALLOW_THREADS

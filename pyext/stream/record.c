@@ -8,16 +8,18 @@
 
 /* Events in streams: recorded there, and waited for. */
 
-/* With the GIL released, as record_away. */
-static int wait_away(cudago_stream *s, uint64_t event) {
+/* With the GIL released, as record_away. Meanwhile another thread may record the event in a capture: CUDAGO_AGAIN if the wait
+ * might then make the stream join it. */
+static int wait_away(cudago_stream *s, uint64_t event, uintptr_t handle) {
     cudago_status st = {0};
     uint64_t stream = s->id;
     s->waits++;
     cudago_leave l = cudago_gil_leave(s);
-    cudagoStreamWaitEvent(stream, event, &st);
+    int joins = event ? cudagoStreamWaitEvent(stream, event, &st) : cudagoStreamWaitHandle(stream, handle, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
-    return st.kind ? cudago_raise(&st) : 0;
+    if (st.kind) return cudago_raise(&st);
+    return joins ? CUDAGO_AGAIN : 0;
 }
 /* CUDAGO_AGAIN if the wait may make the stream join a capture. */
 static QUIET int wait_event_now(StreamObject *self, PyObject *event) {
@@ -26,7 +28,7 @@ static QUIET int wait_event_now(StreamObject *self, PyObject *event) {
     EventObject *e = (EventObject *)event;
     if (cudago_event_now(e)) return -1;
     if (e->captured || e->recording) return CUDAGO_AGAIN;
-    if (cudago_callbacks_alive) return wait_away(s, e->id);
+    if (cudago_callbacks_alive) return wait_away(s, e->id, 0);
     int pushed;
     s->waits++;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
@@ -35,21 +37,10 @@ static QUIET int wait_event_now(StreamObject *self, PyObject *event) {
     return r ? cudago_raise_result("cuStreamWaitEvent", r) : 0;
 }
 /* Of another library: whether the handle is valid is for the caller to know. */
-static int wait_handle_away(cudago_stream *s, uintptr_t event) {
-    int pushed;
-    s->waits++;
-    cudago_leave l = cudago_gil_leave(s);
-    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuStreamWaitEvent(s->h, event, 0);
-    cudago_ctx_leave(pushed);
-    cudago_gil_back(&l, 1);
-    cudago_leave_end(&l);
-    return r ? cudago_raise_result("cuStreamWaitEvent", r) : 0;
-}
 static QUIET int wait_handle_now(StreamObject *self, uintptr_t event) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s) return -1;
-    return atomic_load(&cudago_captures_open) ? CUDAGO_AGAIN : wait_handle_away(s, event);
+    return atomic_load(&cudago_captures_open) ? CUDAGO_AGAIN : wait_away(s, 0, event);
 }
 
 /* A wait that makes its stream join a capture, if the event stands for a place in one. */
@@ -60,32 +51,29 @@ typedef struct {
     cudago_status st; /* why the driver refused, if it was asked */
 } joining;
 
-/* With Go's lock: releases on other threads look at the stream and then use it, too. */
-static QUIET void call_join(cudago_stream *s, uint64_t event, uintptr_t handle, cudago_status *st) {
-    s->waits++;
-    if (event) cudagoStreamWaitEvent(s->id, event, st);
-    else cudagoStreamWaitHandle(s->id, handle, st);
-}
-
 enum { JOINS_AWAY = 2 }; /* a thread of another library may be stuck in the stream, behind a callback that needs the GIL */
 
 /* What another thread has in the driver without the GIL was no part of the capture when it was looked at. So nothing of the
- * stream's may be there. */
-static QUIET int join_now(void *at, int turn) {
-    joining *j = at;
+ * stream's may be there. With Go's lock: releases on other threads look at the stream and then use it, too. A thread that is
+ * stuck elsewhere, perhaps with that lock, is not waited for with the GIL. */
+static QUIET int join_now(joining *j) {
     cudago_stream *s = j->stream->s;
     if (!s || cudago_stream_lost(s) || (j->event && cudago_event_closed(j->event))) return -1;
-    if (!cudago_may_capture(s, turn)) return CUDAGO_AGAIN;
+    if (!cudago_is_untouched(s)) return CUDAGO_AGAIN;
     if (cudago_callbacks_alive && (s->foreign || s->clock->exposed)) return JOINS_AWAY;
-    call_join(s, j->event ? j->event->id : 0, j->handle, &j->st);
-    return j->st.kind ? -1 : 0;
+    s->waits++;
+    int busy = cudagoStreamTryJoin(s->id, j->event ? j->event->id : 0, j->handle, &j->st);
+    if (j->st.kind) return -1;
+    return busy ? CUDAGO_AGAIN : 0;
 }
 /* Other threads' calls wait meanwhile, as for an instantiation. */
 static int join_away(cudago_stream *s, uint64_t event, uintptr_t handle) {
     cudago_status st = {0};
+    uint64_t stream = s->id;
+    s->waits++;
     cudago_exclusive++;
     cudago_leave l = cudago_gil_leave(s);
-    call_join(s, event, handle, &st);
+    cudagoStreamJoin(stream, event, handle, &st);
     cudago_gil_back(&l, 1);
     cudago_exclusive--;
     cudago_leave_end(&l);
@@ -95,12 +83,15 @@ static int join_away(cudago_stream *s, uint64_t event, uintptr_t handle) {
 static QUIET int rest_now(const joining *j) {
     return join_away(j->stream->s, j->event ? j->event->id : 0, j->handle);
 }
+/* No turn: the driver makes this call wait only for threads that are stuck in its own stream. */
 static int join(joining *j) {
-    int r = cudago_turn_take(join_now, j);
+    int r;
+    while ((r = join_now(j)) == CUDAGO_AGAIN)
+        if (cudago_wait_a_moment()) return -1;
     if (r == JOINS_AWAY) return rest_now(j);
     if (r == -1 && j->st.kind) return cudago_raise(&j->st);
     if (r == -1 && cudago_stream_now(j->stream)) return cudago_event_now(j->event); /* raises: it was closed meanwhile */
-    return r ? -1 : 0;
+    return r;
 }
 
 /* _wait_handle(CUevent): as _wait_event, for an event of another library. */
@@ -149,6 +140,10 @@ QUIET void cudago_recording_ends(EventObject *e, int recorded, int captured) {
     if (recorded) e->captured = captured || e->into_captures;
     if (!--e->recording) e->into_captures = 0;
 }
+QUIET void cudago_event_recorded(EventObject *e, int captured) {
+    e->captured = captured || e->into_captures;
+    if (captured && e->recording) e->into_captures = 1;
+}
 
 /* With the GIL released: the driver may make the record wait for a thread that is stuck in a graph launch behind a Python
  * callback. Go keeps both handles valid for the call. */
@@ -180,14 +175,14 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
         cudago_status st = {0};
         int captured = cudagoEventRecord(e->id, s->id, &st);
         if (st.kind) return cudago_raise(&st), NULL;
-        e->captured = captured;
+        cudago_event_recorded(e, captured);
         return NEW_REF(event);
     }
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cudago_event_record(e->h, s->h);
     cudago_ctx_leave(pushed);
     if (r) return cudago_raise_result("cuEventRecord", r), NULL;
-    e->captured = 0;
+    cudago_event_recorded(e, 0);
     return NEW_REF(event);
 }
 /* record(event), the hot call; a new event is Python's affair. */

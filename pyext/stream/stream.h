@@ -190,6 +190,8 @@ PyObject *cudago_event_hold(EventObject *e);
 /* Around what records an event and releases the GIL; capturing: into a capture. */
 QUIET void cudago_recording_begins(EventObject *e, int capturing);
 QUIET void cudago_recording_ends(EventObject *e, int recorded, int captured);
+/* After a record with the GIL, which those may overlap. */
+QUIET void cudago_event_recorded(EventObject *e, int captured);
 
 /* --- captures -------------------------------------------------------------------------------------------------- */
 
@@ -277,9 +279,14 @@ enum { CUDAGO_NOT_CALLED = -1 }; /* no result of the driver */
 /* The position, if the driver accepted the work. The stream stays held. */
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result);
 void cudago_mark_kept(cudago_stream *s); /* may release the GIL */
+extern long cudago_beginners; /* threads that want to begin a capture, or to join one, and cannot yet. Guarded by the GIL */
+/* After a wait or another call without the GIL: releases it for a moment if there are such threads. One that makes such calls
+ * again and again has the GIL between them, so that no other thread would ever find it outside of one. */
+void cudago_give_way(void);
 static inline void cudago_leave_end(cudago_leave *l) {
     if (l->s->unmarked) cudago_mark_kept(l->s);
     cudago_stream_release(l->s);
+    if (cudago_beginners) cudago_give_way();
 }
 
 /* Waits for all that is queued on a stream that was not capturing a moment ago. Meanwhile no other thread begins a
@@ -287,8 +294,10 @@ static inline void cudago_leave_end(cudago_leave *l) {
 int cudago_wait_stream(cudago_stream *s);
 QUIET int cudago_waited_for(const cudago_stream *s); /* has another thread just begun to wait for it? */
 int cudago_wait_position(uint64_t stream, uint64_t position); /* up to a position; the caller holds the stream */
-extern long cudago_beginners; /* threads that want to begin a capture and cannot yet. Guarded by the GIL */
-void cudago_give_way(void); /* after a wait: releases the GIL for a moment if there are such threads */
+/* May the stream begin to capture, or join a capture? Not while another thread is in the driver with it: its work must neither
+ * fall into the capture, which would not keep what it uses, nor collide with the begin. Nor while one begins to wait for it. */
+QUIET int cudago_is_untouched(const cudago_stream *s);
+int cudago_wait_a_moment(void); /* for that: releases the GIL. -1 with an exception of a signal */
 
 /* --- turns: turn.c ------------------------------------------------------------------------------------------------ */
 
@@ -302,9 +311,6 @@ QUIET int cudago_streams_polled(void); /* does a wait ask the driver? Go does no
 
 /* Must the call wait? For the QUIET function that makes the call. 0 on the callback thread. */
 QUIET int cudago_turn_is_not(int mine);
-/* May the stream begin to capture, or join a capture? Not while another thread is in the driver with it: its work must neither
- * fall into the capture, which would not keep what it uses, nor collide with the begin. Nor while one begins to wait for it. */
-QUIET int cudago_may_capture(const cudago_stream *s, int turn);
 /* Calls `now`, again and again while it answers CUDAGO_AGAIN, and returns its other answer; CUDAGO_AGAIN with a signal's
  * exception. `now` is QUIET and raises nothing: that runs Python now and then, which would wait for this turn to end. */
 int cudago_turn_take(int (*now)(void *at, int mine), void *at);

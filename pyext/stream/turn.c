@@ -42,8 +42,16 @@ static int wait_a_moment(int *mine) {
     return r;
 }
 
-QUIET int cudago_may_capture(const cudago_stream *s, int turn) {
-    return !s->inside && !cudago_waited_for(s) && !cudago_turn_is_not(turn);
+QUIET int cudago_is_untouched(const cudago_stream *s) { return !s->inside && !cudago_waited_for(s); }
+
+int cudago_wait_a_moment(void) {
+    if (cudago_unusable) return cudago_raise_unusable();
+    cudago_beginners++;
+    Py_BEGIN_ALLOW_THREADS
+    usleep(50);
+    Py_END_ALLOW_THREADS
+    cudago_beginners--;
+    return PyErr_CheckSignals();
 }
 
 int cudago_turn_take(int (*now)(void *at, int mine), void *at) {

@@ -125,3 +125,126 @@ run(200, [beside(call), beside(allocate), beside(allocate)])
         **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_wait_for_an_event_that_is_captured_just_then(driver, script):
+    """The wait saw it outside of captures, and its stream joins one all the same."""
+    run = script(
+        START
+        + """
+event = device.create_event()
+target = device.allocate(256, stream=elsewhere)
+called = device.create_stream()
+
+def refusable(work):
+    def safely():
+        try:
+            work()
+        except (cu.CUDAError, ValueError):
+            pass
+    return safely
+
+def call():
+    called.callback(lambda: time.sleep(0.002))
+    time.sleep(0.001)
+
+@refusable
+def wait():
+    other.wait(event)
+
+@refusable
+def allocate():
+    memory = device.allocate(256, stream=other)
+    if memory.kind == "device":  # not captured
+        memory.copy_to(target, stream=elsewhere)
+    memory.close()
+
+@refusable
+def capture():
+    with stream.capture("relaxed") as graph:
+        elsewhere.record(event)
+        stream.record(event)
+        time.sleep(5e-5)
+        if other.is_capturing:
+            stream.wait(other)
+    graph.close()
+
+run(150, [beside(call), *map(beside, (wait, wait, wait, allocate, allocate, allocate))])
+""",
+        **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_stream_joins_while_a_thread_is_stuck_in_another(script):
+    """It is stuck behind a callback that waits for the thread that joins."""
+    run = script(
+        START
+        + """
+memory = device.allocate(256, stream=elsewhere)
+begun = threading.Event()
+there = device.create_event()
+
+def call():
+    begun.set()
+    over.wait()
+
+def fill():
+    elsewhere.callback(call)
+    for _ in range(3000):  # more than a queue takes
+        memory.fill(1, stream=elsewhere)
+
+thread = threading.Thread(target=fill)
+with stream.capture("relaxed") as graph:
+    thread.start()
+    begun.wait()
+    time.sleep(0.3)
+    stream.record(there)
+    other.wait(there)
+    stream.wait(other)
+    over.set()
+thread.join()
+elsewhere.sync()
+"""
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_an_event_that_launches_record_inside_and_outside_of_a_capture(driver, script):
+    """Whichever came last, it counts as captured: a question would invalidate the capture."""
+    run = script(
+        START
+        + """
+event = device.create_event()
+empty = cu.Program('extern "C" __global__ void empty() {}').compile()["empty"]
+config = cu.LaunchConfig(grid=1, block=1, launch_completion_event=event)
+once, launched = threading.Semaphore(0), threading.Semaphore(0)
+captures = itertools.count()
+
+def call():
+    elsewhere.callback(lambda: time.sleep(0.002))
+    time.sleep(0.001)
+
+def launch():
+    if once.acquire(timeout=0.1):
+        cu.launch(other, config, empty)
+        launched.release()
+
+def capture():
+    with stream.capture("relaxed") as graph:
+        once.release()
+        for _ in range(37 * next(captures) % 3000):
+            pass
+        cu.launch(stream, config, empty)
+        launched.acquire()
+        try:
+            event.is_done
+        except ValueError:
+            pass  # it is captured
+    graph.close()
+
+run(600, [beside(call), beside(launch)])
+""",
+        **({"CUDAGO_SIM": "hostile=1,cc=9.0"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -61,3 +61,49 @@ def test_memory_of_a_graph_that_is_freed_beside_copies_of_it(driver, script, fre
         **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_free_beside_threads_that_use_the_memory_all_the_time(driver, script):
+    """It waits for those that are about to use it, and for no others."""
+    run = script(
+        """
+        import threading, time
+        import cudago as cu
+        device = cu.Device()
+        stream = device.create_stream()
+        called = device.create_stream()
+        graph = cu.Graph(device)
+        memory = graph.allocate(4096).buffer
+        graph.instantiate().launch(stream)
+        stream.sync()
+        over = threading.Event()
+        used, refused = threading.Event(), []
+
+        def use():
+            own = device.create_stream()
+            try:
+                while not over.is_set():
+                    memory.fill(3, stream=own)
+                    used.set()
+            except ValueError as e:
+                refused.append(e)
+
+        def call():  # while there are callbacks, fills release the GIL
+            while not over.is_set():
+                called.callback(lambda: time.sleep(0.002))
+                time.sleep(0.001)
+
+        threads = [threading.Thread(target=f, daemon=True) for f in (use, use, use, call)]
+        for thread in threads:
+            thread.start()
+        used.wait()
+        time.sleep(0.1)
+        memory.free(stream=stream)
+        over.set()
+        for thread in threads:
+            thread.join()
+        assert len(refused) == 3, refused
+        """,
+        **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -71,7 +71,7 @@ GO_QUIET = {
     "cudagoGraphExport", "cudagoGraphSite", "cudagoGraphSetSite", "cudagoExecSite",
     "cudagoExecOwn", "cudagoExecRetire", "cudagoExecEnable",
     "cudagoGraphRetain", "cudagoCaptureRetain",
-    "cudagoStreamWaitEvent", "cudagoStreamWaitHandle", "cudagoRecordLock", "cudagoRecordUnlock",
+    "cudagoStreamTryJoin", "cudagoRecordLock", "cudagoRecordUnlock",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
@@ -89,7 +89,7 @@ RAISERS = {
 # be what that thread waits for, they are called with the GIL released.
 WAITS = {
     "cu.cuStreamWaitEvent", "cu.cuMemFreeAsync", "cudagoStreamDone", "cudagoStreamWaitEvent",
-    "cudagoStreamWaitHandle", "cudagoStreamIdle", "cudago_event_record",
+    "cudagoStreamWaitHandle", "cudagoStreamJoin", "cudagoStreamIdle", "cudago_event_record",
     "cudagoGraphMemoryFree", "cudagoKernelSetAttribute", "cudagoCaptureHost", "cudagoLaunchHost",
     "cudagoCaptureFree", "cudagoCaptureFreeLast",
     "cudagoMemcpyBox", "cudagoMemcpyBatch", "cudagoMemcpyPeer", "cudagoMemOp",
@@ -211,7 +211,6 @@ WITH_GIL: dict[str, str] = {
     "xla/run.c:launch_one": "of XLA's threads, which have no GIL",
     "stream/record.c:record_now": ALONE,
     "stream/record.c:wait_event_now": ALONE,
-    "stream/record.c:call_join": "in a turn: no thread is in the driver that a callback holds up",
     "stream/record.c:cudago_event_record": ALONE,
     "memory/release.c:free_now": "its caller asks may_stick whether it could wait for a callback",
     "stream/order.c:order_now": ALONE,

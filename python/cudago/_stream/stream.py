@@ -227,8 +227,8 @@ class Stream(MemoryOperations, _core.Stream):
         Notes
         -----
         Stream-ordered on this stream: the host does not wait. Captured as a dependency, and a wait
-        for a semaphore as a node. A stream that waits for a capturing stream joins its capture, once
-        the calls that other threads are making with it have ended. A wait for a semaphore that
+        for a semaphore as a node. A stream that waits for a capturing stream joins its capture,
+        once the calls that other threads are making with it have ended. A wait for a semaphore that
         nobody signals never ends.
 
         References
