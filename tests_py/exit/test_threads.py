@@ -205,10 +205,12 @@ def test_other_errors_of_daemon_threads_are_shown(script, driver):
                     s.record()
             except cu.ClosedError:
                 pass
-            try:
-                raise LookupError("mine")
-            finally:
-                threading.Timer(0.1, over.set).start()
+            raise LookupError("mine")
+        shows = threading.excepthook
+        def show(raised):
+            shows(raised)
+            over.set()
+        threading.excepthook = show
         threading.Thread(target=work, daemon=True, name="worker").start()
         """)
     )
