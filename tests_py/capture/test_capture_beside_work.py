@@ -14,6 +14,7 @@ device = cu.Device()
 stream = device.create_stream()
 other = device.create_stream()
 elsewhere = device.create_stream()
+called = device.create_stream()
 over = threading.Event()
 done = [0]
 
@@ -23,6 +24,10 @@ def beside(work):
             work()
             done[0] += 1
     return threading.Thread(target=loop)
+
+def call():  # while there are callbacks, calls of the driver release the GIL
+    called.callback(lambda: time.sleep(0.002))
+    time.sleep(0.001)
 
 def run(captures, threads):
     for thread in threads:
@@ -88,19 +93,12 @@ run(200, [beside(record)])
 
 @pytest.mark.parametrize("known", [False, True])
 def test_a_stream_joins_a_capture_while_threads_allocate_in_it(driver, script, known):
-    """While there are callbacks, calls of the driver release the GIL.
-
-    In streams that others know, another library's thread may be stuck.
-    """
+    """In streams that others know, another library's thread may be stuck."""
     run = script(
         START
         + f"if {known}: stream.handle, other.handle\n"
         + """
 device.allocate(256, stream=other).copy_to(bytearray(256), stream=stream)
-
-def call():
-    elsewhere.callback(lambda: time.sleep(0.002))
-    time.sleep(0.001)
 
 def capture():
     try:
@@ -134,7 +132,6 @@ def test_a_wait_for_an_event_that_is_captured_just_then(driver, script):
         + """
 event = device.create_event()
 target = device.allocate(256, stream=elsewhere)
-called = device.create_stream()
 
 def refusable(work):
     def safely():
@@ -143,10 +140,6 @@ def refusable(work):
         except (cu.CUDAError, ValueError):
             pass
     return safely
-
-def call():
-    called.callback(lambda: time.sleep(0.002))
-    time.sleep(0.001)
 
 @refusable
 def wait():
@@ -186,12 +179,12 @@ begun = threading.Event()
 # Now: a thread that is stuck holds up what creates events.
 there, back = device.create_event(), device.create_event()
 
-def call():
+def block():
     begun.set()
     over.wait()
 
 def fill():
-    elsewhere.callback(call)
+    elsewhere.callback(block)
     for _ in range(3000):  # more than a queue takes
         memory.fill(1, stream=elsewhere)
 
@@ -223,10 +216,6 @@ empty = cu.Program('extern "C" __global__ void empty() {}').compile()["empty"]
 config = cu.LaunchConfig(grid=1, block=1, launch_completion_event=event)
 once, launched = threading.Semaphore(0), threading.Semaphore(0)
 captures = itertools.count()
-
-def call():
-    elsewhere.callback(lambda: time.sleep(0.002))
-    time.sleep(0.001)
 
 def launch():
     if once.acquire(timeout=0.1):

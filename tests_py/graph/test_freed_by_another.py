@@ -107,3 +107,39 @@ def test_a_free_beside_threads_that_use_the_memory_all_the_time(driver, script):
         **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_callback_frees_memory_that_a_stuck_thread_is_about_to_use(driver, script):
+    """To wait for the thread would be to wait for the callback itself."""
+    run = script(
+        """
+        import threading
+        import cudago as cu
+        device = cu.Device()
+        stream, other = device.create_stream(), device.create_stream()
+        graph = cu.Graph(device)
+        memory = graph.allocate(4096).buffer
+        graph.instantiate().launch(stream)
+        stream.sync()
+        filled, refused = [0], []
+
+        def free():
+            before = -1
+            while before != filled[0]:  # until the queue is full
+                before = filled[0]
+                threading.Event().wait(0.2)
+            try:
+                memory.free(stream=other)
+            except ValueError as e:
+                refused.append(str(e))
+
+        stream.callback(free)
+        for filled[0] in range(3000):
+            memory.fill(3, stream=stream)
+        stream.sync()
+        assert len(refused) == 1 and "cannot be freed in a callback now" in refused[0], refused
+        memory.free(stream=stream)
+        """,
+        **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stderr) == (0, "")
