@@ -129,6 +129,8 @@ static inline PyThreadState *cudago_step_aside(void) { return cudago_callbacks_a
 static inline void cudago_step_back(PyThreadState *t) {
     if (t) PyEval_RestoreThread(t);
 }
+enum { CUDAGO_NAP_US = 50 }; /* between two looks at what another thread does in the driver */
+void cudago_nap(long us);    /* releases the GIL for so long */
 QUIET int cudago_stall(void);       /* never on the callback thread: the instantiation may be waiting for it */
 int cudago_stall_wait(void);        /* -1 with an exception of a signal */
 

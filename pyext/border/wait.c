@@ -42,11 +42,15 @@ long cudago_exclusive;
 
 QUIET int cudago_stall(void) { return cudago_exclusive && cudago_callbacks_alive && !cudago_on_callback_thread(); }
 
+void cudago_nap(long us) {
+    Py_BEGIN_ALLOW_THREADS
+    usleep((useconds_t)us);
+    Py_END_ALLOW_THREADS
+}
+
 int cudago_stall_wait(void) {
     while (cudago_stall()) {
-        Py_BEGIN_ALLOW_THREADS
-        usleep(50);
-        Py_END_ALLOW_THREADS
+        cudago_nap(CUDAGO_NAP_US);
         if (PyErr_CheckSignals()) return -1;
     }
     return 0;

@@ -125,7 +125,6 @@ static int capture_free_away(cudago_stream *s, uint64_t memory, OperandObject *o
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
 }
-enum { IN_USE = 2 };
 /* CUDAGO_AGAIN if the stream is capturing and o is NULL. */
 static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObject *o, uint64_t *ptr) {
     cudago_stream *s = cudago_stream_now(stream);
@@ -135,16 +134,13 @@ static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObj
     if (capturing) return o ? capture_free_away(s, memory_number(buffer->cell), o) : CUDAGO_AGAIN;
     if (cudago_captured_is(buffer->cell, CAPTURED_OPEN)) return cudago_cell_allocated(buffer->cell);
     *ptr = buffer->cell->ptr;
-    return cudago_graph_memory_in_use(ptr, 1) ? IN_USE : free_away(s, memory_number(buffer->cell), *ptr);
+    return cudago_graph_memory_in_use(ptr, 1) ? CUDAGO_IN_USE : free_away(s, memory_number(buffer->cell), *ptr);
 }
 static int free_unused(BufferObject *buffer, StreamObject *stream, OperandObject *o) {
     uint64_t ptr;
     int r;
-    while ((r = free_now(buffer, stream, o, &ptr)) == IN_USE) {
-        if (cudago_on_callback_thread()) return cudago_graph_memory_refuse();
-        cudago_graph_memory_nap(&ptr, 1);
-        if (PyErr_CheckSignals()) return -1;
-    }
+    while ((r = free_now(buffer, stream, o, &ptr)) == CUDAGO_IN_USE)
+        if (cudago_graph_memory_wait(&ptr, 1)) return -1;
     return r;
 }
 static int free_on(PyObject *buffer, StreamObject *stream) {

@@ -5,7 +5,6 @@
 #include "graph.h"
 
 #include "_cgo_export.h"
-#include <unistd.h>
 
 /* Executables. A launch stays in C, on a block that Go made. */
 
@@ -35,12 +34,6 @@ static void end(cudago_exec *x) {
 
 static void leave(cudago_exec *x) {
     if (!--x->inside && x->closing && !cudago_unusable) end(x);
-}
-
-void cudago_nap(void) {
-    Py_BEGIN_ALLOW_THREADS
-    usleep(50);
-    Py_END_ALLOW_THREADS
 }
 
 /* --- launches ----------------------------------------------------------------------------------------------------------- */
@@ -87,7 +80,7 @@ static int launch_away(cudago_exec *x, cudago_stream *s) {
 typedef struct {
     cudago_exec *x; /* the executable it waits at, only for comparison; NULL: not waiting */
     uint64_t phase; /* the executable's phase when it came */
-    cudago_exec *frees; /* after IN_USE: counted inside */
+    cudago_exec *frees; /* after CUDAGO_IN_USE: counted inside */
 } ticket;
 
 /* Must a launch wait for an update? A launch that one update has kept waiting goes before the next update. */
@@ -107,7 +100,7 @@ static int wait_at_gate(ExecObject *self, const ticket *t) {
     if (is_updating(x))
         return PyErr_SetString(PyExc_RuntimeError, "this thread is updating the executable: a launch or an upload would wait for itself"), -1;
     x->waiting++;
-    cudago_nap();
+    cudago_nap(CUDAGO_NAP_US);
     if (self->x != x) return 0; /* closed meanwhile: the block may be gone */
     x->waiting--;
     if (t->phase != x->phase) x->owed--;
@@ -115,13 +108,12 @@ static int wait_at_gate(ExecObject *self, const ticket *t) {
 }
 
 enum { CAPTURED = 2, /* nothing is launched: the stream is capturing */
-       GONE = 3,     /* nothing is launched: something that it uses is gone */
-       IN_USE = 4 }; /* nothing is launched yet: another thread's call is about to use memory that it frees */
+       GONE = 3 };   /* nothing is launched: something that it uses is gone */
 
 static QUIET int in_use(cudago_exec *x, ticket *t) {
     x->inside++; /* so that it stays while the launch waits */
     t->frees = x;
-    return IN_USE;
+    return CUDAGO_IN_USE;
 }
 
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
@@ -159,13 +151,12 @@ QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream) {
 }
 
 static int wait_for_uses(cudago_exec *x) {
-    int can = !cudago_on_callback_thread();
-    if (can) cudago_graph_memory_nap(x->frees, x->n_frees);
+    int r = cudago_graph_memory_wait(x->frees, x->n_frees);
     leave(x);
-    return can ? PyErr_CheckSignals() : cudago_graph_memory_refuse();
+    return r;
 }
 
-/* `now` answers CUDAGO_AGAIN while an update is ahead of it, or IN_USE. */
+/* `now` answers CUDAGO_AGAIN while an update is ahead of it, or CUDAGO_IN_USE. */
 static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now)(ExecObject *, StreamObject *, ticket *)) {
     if (stream->device != self->device) {
         PyErr_Format(PyExc_ValueError, "the graph is on device %d, the stream on device %d", self->device, stream->device);
@@ -174,7 +165,7 @@ static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now
     ticket t = {0};
     cudago_note_site();
     int r = now(self, stream, &t);
-    while (r == CUDAGO_AGAIN || r == IN_USE) r = (r == IN_USE ? wait_for_uses(t.frees) : wait_at_gate(self, &t)) ? -1 : now(self, stream, &t);
+    while (r == CUDAGO_AGAIN || r == CUDAGO_IN_USE) r = (r == CUDAGO_IN_USE ? wait_for_uses(t.frees) : wait_at_gate(self, &t)) ? -1 : now(self, stream, &t);
     return r;
 }
 

@@ -377,7 +377,6 @@ QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is n
 /* held.c: -1 with ClosedError, which names the node, if something that it uses is gone. Of a graph that is ready. */
 int cudago_exec_whole(ExecObject *self);
 int cudago_graph_whole(GraphObject *self);
-void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
 
 /* A copy of size bytes, as the driver is told. */

@@ -4,8 +4,6 @@
 
 #include "graph.h"
 
-#include <unistd.h>
-
 /* What one lock of package graph guards: see cudago_hierarchy in graph.h. */
 
 cudago_hierarchy *cudago_hierarchy_new(void) {
@@ -23,9 +21,7 @@ int cudago_hierarchy_wait(cudago_hierarchy *h) {
     if (!h->busy) return 0;
     h->refs++; /* the caller's object may be closed meanwhile */
     while (h->busy && !stopped) {
-        Py_BEGIN_ALLOW_THREADS
-        usleep(50);
-        Py_END_ALLOW_THREADS
+        cudago_nap(CUDAGO_NAP_US);
         stopped = PyErr_CheckSignals();
     }
     cudago_hierarchy_release(h);

@@ -22,7 +22,7 @@ static cudago_exec *enter(ExecObject *self) {
     x->updates++;
     int stopped = 0;
     while (self->x == x && !cudago_exec_lost(x) && (x->inside || x->owed || x->of->busy || cudago_stall()) && !stopped) {
-        cudago_nap();
+        cudago_nap(CUDAGO_NAP_US);
         if (self->x == x) stopped = signalled(self, x);
     }
     if (self->x != x) { /* closed meanwhile: the block may be gone */

@@ -4,8 +4,6 @@
 
 #include "memory.h"
 
-#include <unistd.h>
-
 /* Memory of graphs, between its uses and its frees. A use looks whether the memory is allocated, and NVIDIA's driver crashes
  * in a copy of memory that is not. Either may be in the driver without the GIL. So a free waits for the uses under way, and
  * there is no use while a free is. Guarded by the GIL. */
@@ -51,17 +49,17 @@ QUIET void cudago_frees_end(cudago_frees *f) {
     *at = f->next;
 }
 
-int cudago_graph_memory_refuse(void) {
+static int refuse(void) {
     PyErr_SetString(PyExc_ValueError, "the memory cannot be freed in a callback now: another thread is about to use it, and may be "
                                       "waiting for the callback");
     return -1;
 }
 
-void cudago_graph_memory_nap(const uint64_t *at, int n) {
+int cudago_graph_memory_wait(const uint64_t *at, int n) {
+    if (cudago_on_callback_thread()) return refuse();
     cudago_frees frees = {at, n};
     cudago_frees_begin(&frees); /* otherwise threads that use it again and again would leave no moment without one */
-    Py_BEGIN_ALLOW_THREADS
-    usleep(50);
-    Py_END_ALLOW_THREADS
+    cudago_nap(CUDAGO_NAP_US);
     cudago_frees_end(&frees);
+    return PyErr_CheckSignals();
 }

@@ -334,11 +334,12 @@ QUIET int cudago_cell_allocated(const cudago_cell *cell);
 /* graphuse.c: cudago_cell_reserve and cudago_cell_note of such memory. */
 QUIET int cudago_graph_memory_reserve(cudago_cell *cell);
 QUIET void cudago_graph_memory_note(cudago_cell *cell);
-/* Before a call that frees memory of graphs, by its addresses: is another thread's call about to use some of it? Then nap, see
- * to signals, and ask again; but refuse on the callback thread. */
+/* Before a call that frees memory of graphs, by its addresses: is another thread's call about to use some of it? A QUIET function
+ * then answers CUDAGO_IN_USE, and its caller waits a moment, and asks again. */
+enum { CUDAGO_IN_USE = 4 };
 QUIET int cudago_graph_memory_in_use(const uint64_t *at, int n);
-void cudago_graph_memory_nap(const uint64_t *at, int n); /* releases the GIL; new uses are refused meanwhile */
-int cudago_graph_memory_refuse(void);                    /* -1 with ValueError */
+/* Releases the GIL; new uses are refused meanwhile. -1 with a signal's exception, or with ValueError on the callback thread. */
+int cudago_graph_memory_wait(const uint64_t *at, int n);
 /* Around a call that frees it without the GIL. */
 typedef struct cudago_frees {
     const uint64_t *at;

@@ -8,7 +8,6 @@
 #include "finalizer/finalizer.h"
 #include "graph/graph.h"
 #include "xla/xla.h"
-#include <unistd.h>
 
 /* The exit, which knows all rooms. */
 
@@ -18,9 +17,7 @@ static int others_have_left(long limit_ms) {
     enum { SLICE_US = 200 };
     for (long us = 0; cudago_exclusive || cudago_queues_busy() || cudago_streams_polled(); us += SLICE_US) {
         if (us >= 1000 * limit_ms) return 0;
-        Py_BEGIN_ALLOW_THREADS
-        usleep(SLICE_US);
-        Py_END_ALLOW_THREADS
+        cudago_nap(SLICE_US);
     }
     return 1;
 }

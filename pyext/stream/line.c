@@ -129,9 +129,7 @@ QUIET int cudago_waited_for(const cudago_stream *s) {
 
 void cudago_give_way(void) {
     for (int i = 0; i < 20 && cudago_beginners; i++) {
-        Py_BEGIN_ALLOW_THREADS
-        usleep(50);
-        Py_END_ALLOW_THREADS
+        cudago_nap(CUDAGO_NAP_US);
     }
 }
 

@@ -4,8 +4,6 @@
 
 #include "stream.h"
 
-#include <unistd.h>
-
 /* Turns: which thread may call the driver with the GIL? See stream.h. */
 
 QUIET int cudago_queues_busy(void) {
@@ -33,9 +31,7 @@ static int wait_a_moment(int *mine) {
         turn_taken = *mine = 1;
         cudago_exclusive++;
     }
-    Py_BEGIN_ALLOW_THREADS
-    usleep(50);
-    Py_END_ALLOW_THREADS
+    cudago_nap(CUDAGO_NAP_US);
     cudago_exclusive -= *mine; /* not while a signal handler runs: it runs on this thread */
     int r = PyErr_CheckSignals();
     cudago_exclusive += *mine;
@@ -47,9 +43,7 @@ QUIET int cudago_is_untouched(const cudago_stream *s) { return !s->inside && !cu
 int cudago_wait_a_moment(void) {
     if (cudago_unusable) return cudago_raise_unusable();
     cudago_beginners++;
-    Py_BEGIN_ALLOW_THREADS
-    usleep(50);
-    Py_END_ALLOW_THREADS
+    cudago_nap(CUDAGO_NAP_US);
     cudago_beginners--;
     return PyErr_CheckSignals();
 }

@@ -4,8 +4,6 @@
 
 #include "xla.h"
 
-#include <unistd.h>
-
 #include "_cgo_export.h"
 
 /* What XLA's threads call: to hold a program for an executable that calls it, and to make its launches, into XLA's stream.
@@ -201,9 +199,7 @@ int cudago_xla_close(long limit_ms) {
     atomic_store(&closed, 1);
     for (long us = 0; atomic_load(&inside); us += SLICE_US) {
         if (us >= 1000 * limit_ms) return 0;
-        Py_BEGIN_ALLOW_THREADS
-        usleep(SLICE_US);
-        Py_END_ALLOW_THREADS
+        cudago_nap(SLICE_US);
     }
     return 1;
 }
