@@ -416,7 +416,7 @@ func TestPinnedMemoryWaitsForItsStream(t *testing.T) {
 	b, err := mr.Allocate(16, s)
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
-	require.Equal(t, 1, stub.count("cuStreamSynchronize"))
+	require.Equal(t, 1, stub.count("cuStreamQuery"))
 	require.Equal(t, 1, stub.count("cuMemFreeHost"))
 	require.NoError(t, mr.Close())
 	_, err = mr.Allocate(16, s)

@@ -58,7 +58,7 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 		"event":         {"cuCtxPushCurrent", func() io.Closer { return must(c.NewEvent(EventOptions{})) }, "cuEventDestroy"},
 		"executable":    {"cuCtxPushCurrent", executable, "cuGraphExecDestroy"},
 		"pinned memory": {"cuCtxPushCurrent", func() io.Closer { return must(pinned.Allocate(16, s)) }, "cuMemFreeHost"},
-		"used memory":   {"cuStreamSynchronize", func() io.Closer { return must(pinned.Allocate(16, s)) }, "cuMemFreeHost"},
+		"used memory":   {"cuStreamQuery", func() io.Closer { return must(pinned.Allocate(16, s)) }, "cuMemFreeHost"},
 		"host memory": {"cuCtxSynchronize", func() io.Closer {
 			return must(c.RegisterHost(HostRegistration{Ptr: 0x70000, Size: 64, Release: func() { released++ }}))
 		}, "cuMemHostUnregister"},

@@ -113,15 +113,10 @@ func (m *ExternalMemory) Map(offset, size uint64, s *Stream) (*Buffer, error) {
 
 // unmap frees a mapping, and then lets go of m: in that order, says cuda.h.
 func (m *ExternalMemory) unmap(a *allocation, s *Stream) {
-	var captured func() (bool, error)
-	var on *Stream
-	if s != nil {
-		on = s.OnAnyThread()
-		captured = on.capturing
-	}
-	a.ctx.disposeSteps(a.what(), captured, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
-		if on != nil && !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
-			return "cuStreamSynchronize", notYet
+	on := s.OnAnyThread()
+	a.ctx.disposeSteps(a.what(), nil, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
+		if r := a.unused(on); r != driver.CUDA_SUCCESS {
+			return "cuStreamQuery", r
 		}
 		return "cuMemFree", api.CuMemFree(driver.CUdeviceptr(a.base))
 	}, func() {

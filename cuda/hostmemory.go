@@ -106,13 +106,9 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 	a.base = base
 	a.free = func(a *allocation, s *Stream) {
 		on := s.OnAnyThread()
-		var captured func() (bool, error)
-		if on != nil {
-			captured = on.capturingUnlessLost
-		}
-		c.dispose(mr.free, a.what(), captured, &c.drv.live.allocations, func(api driver.API) driver.CUresult {
-			if on != nil && !on.waitedUnlessLost() {
-				return notYet
+		c.dispose(mr.free, a.what(), nil, &c.drv.live.allocations, func(api driver.API) driver.CUresult {
+			if r := a.unused(on); r != driver.CUDA_SUCCESS {
+				return r
 			}
 			return free(api, base)
 		}, func() { unuse(s) })
@@ -134,25 +130,4 @@ func (c *Context) allocRelaxed(kind MemoryKind, op string, size uint64, alloc fu
 		return 0, c.failAllocOf(kind, op, r, size, "")
 	}
 	return base, nil
-}
-
-// capturingUnlessLost is capturing for what outlives s: the memory may be the host's,
-// or another device's, whose reset has destroyed the stream. While a reset of that is
-// under way, which may fail, s counts as capturing: nobody can tell.
-func (s *Stream) capturingUnlessLost() (bool, error) {
-	if s.ctx.hold() != nil {
-		return s.ctx.state.Load() != contextLost, nil
-	}
-	defer s.ctx.release()
-	return s.capturing()
-}
-
-// waitedUnlessLost waits for the work in s, unless a reset has ended it. It reports
-// whether there is none any more.
-func (s *Stream) waitedUnlessLost() bool {
-	if s.ctx.hold() != nil {
-		return s.ctx.state.Load() == contextLost
-	}
-	defer s.ctx.release()
-	return hasWaited(s.ctx.drv.api.CuStreamSynchronize(s.h))
 }

@@ -123,9 +123,9 @@ func (mr *ImportedMemoryResource) free(a *allocation, s *Stream, it *imported) {
 	on, all := s.OnAnyThread(), &a.ctx.drv.imports
 	counted := false        // guarded by all.mu; a failed call is tried again
 	var ended []importedWay // likewise
-	a.ctx.dispose("cuMemFree", a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
-		if !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
-			return notYet
+	a.ctx.dispose("cuMemFree", a.what(), nil, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
+		if r := a.unused(on); r != driver.CUDA_SUCCESS {
+			return r
 		}
 		return a.ctx.drv.waits.tryApart(func() driver.CUresult {
 			all.mu.Lock()

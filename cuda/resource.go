@@ -283,13 +283,11 @@ func (mr *DeviceMemoryResource) got(a *allocation, ptr uint64) *Buffer {
 // free frees a in the order of s.
 func (mr *DeviceMemoryResource) free(a *allocation, s *Stream) {
 	on := s.OnAnyThread()
-	a.ctx.dispose("cuMemFreeAsync", a.what(), func() (bool, error) {
-		if !mr.MayFree(a.base) {
-			return true, nil
-		}
-		return on.capturing()
-	}, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
-		return api.CuMemFreeAsync(driver.CUdeviceptr(a.base), on.h)
+	waits := func() (bool, error) { return !mr.MayFree(a.base), nil }
+	a.ctx.dispose("cuMemFreeAsync", a.what(), waits, &a.ctx.drv.live.allocations, func(driver.API) driver.CUresult {
+		return on.uncaptured(driver.CUDA_SUCCESS, func(api driver.API) driver.CUresult {
+			return api.CuMemFreeAsync(driver.CUdeviceptr(a.base), on.h)
+		})
 	}, func() {
 		unuse(s)
 		mr.release()

@@ -144,9 +144,9 @@ func (mr *VirtualMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, erro
 // for the work that uses the memory.
 func freeVirtual(a *allocation, s *Stream) {
 	on := s.OnAnyThread()
-	a.ctx.disposeSteps(a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
-		if !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
-			return "cuStreamSynchronize", notYet
+	a.ctx.disposeSteps(a.what(), nil, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
+		if r := a.unused(on); r != driver.CUDA_SUCCESS {
+			return "cuStreamQuery", r
 		}
 		a.virtual.mu.Lock()
 		defer a.virtual.mu.Unlock()
