@@ -5,8 +5,10 @@ package finalize
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +30,18 @@ type Item interface {
 	Step() (done bool, err error)
 }
 
+// A Standing item stays with the reaper where there is nothing to do, because it is
+// about to get more: to be woken costs the caller of [Reaper.Add] some 50 us.
+type Standing interface {
+	Item
+	// Busy reports whether there is something to do. Only then is the item pending.
+	// It may be called on any goroutine, with a lock held: it must not block.
+	Busy() bool
+	// Patience is how long the next step can wait, if all other items are Standing
+	// ones that can wait too.
+	Patience() time.Duration
+}
+
 // ReaperOptions are the owner's part of a [Reaper].
 type ReaperOptions struct {
 	// ThreadInit runs first on the reaper's OS thread. An error is reported.
@@ -46,13 +60,14 @@ type Reaper struct {
 
 	hurries atomic.Int32 // how many Hurry are not over
 
-	mu      sync.Mutex
-	added   []Item        // guarded by mu; not yet seen by the goroutine
-	pending int           // guarded by mu; added and not done
-	idle    chan struct{} // guarded by mu; closed when pending falls to zero, nil if nobody waits
-	running bool          // guarded by mu
-	stopped bool          // guarded by mu
-	ended   chan struct{} // closed when the goroutine has ended
+	mu       sync.Mutex
+	added    []Item        // guarded by mu; not yet seen by the goroutine
+	pending  int           // guarded by mu; added and not done, or a Standing item in a step
+	standing []Standing    // guarded by mu; added and not done
+	idle     chan struct{} // guarded by mu; closed when nothing is pending, nil if nobody waits
+	running  bool          // guarded by mu
+	stopped  bool          // guarded by mu
+	ended    chan struct{} // closed when the goroutine has ended
 }
 
 // NewReaper returns a reaper that has started nothing yet.
@@ -69,7 +84,11 @@ func (r *Reaper) Add(it Item) bool {
 		return false
 	}
 	r.added = append(r.added, it)
-	r.pending++
+	if s, ok := it.(Standing); ok {
+		r.standing = append(r.standing, s)
+	} else {
+		r.pending++
+	}
 	if !r.running {
 		r.running = true
 		go r.loop()
@@ -98,18 +117,31 @@ func (r *Reaper) Hurry() (over func()) {
 // could do now, it must not put off then.
 func (r *Reaper) Hurried() bool { return r.hurries.Load() > 0 }
 
-// Pending returns how many items are not done.
+// Pending returns how many items are not done, without those that stand by.
 func (r *Reaper) Pending() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pending
+	return r.count()
+}
+
+// count is Pending.
+//
+// Preconditions: r.mu is held.
+func (r *Reaper) count() int {
+	n := r.pending
+	for _, s := range r.standing {
+		if s.Busy() {
+			n++
+		}
+	}
+	return n
 }
 
 // Flush blocks until no item is pending or the timeout has passed, and reports
 // which. It must not be called by an item.
 func (r *Reaper) Flush(timeout time.Duration) bool {
 	r.mu.Lock()
-	if r.pending == 0 {
+	if r.count() == 0 {
 		r.mu.Unlock()
 		return true
 	}
@@ -171,9 +203,22 @@ func (r *Reaper) loop() {
 		if r.sleep(wait, len(items) == 0) {
 			wait = pollMin
 		} else {
-			wait = min(2*wait, pollMax)
+			wait = min(2*wait, longest(items))
 		}
 	}
+}
+
+// longest is how long the next step of items can wait.
+func longest(items []Item) time.Duration {
+	most := time.Duration(math.MaxInt64)
+	for _, it := range items {
+		s, ok := it.(Standing)
+		if !ok {
+			return pollMax
+		}
+		most = min(most, s.Patience())
+	}
+	return most
 }
 
 func (r *Reaper) takeAdded() (added []Item, stop bool) {
@@ -192,18 +237,27 @@ func (r *Reaper) step(items []Item) []Item {
 		}
 	}
 	clear(items[len(left):]) // done items must not stay reachable
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tellIdle() // a Standing item has become idle without an end
 	return left
 }
 
 // stepOne also counts: an item that is done is no longer pending.
 func (r *Reaper) stepOne(it Item) (done bool) {
+	s, stands := it.(Standing)
+	if stands {
+		r.mu.Lock()
+		r.pending++ // what it has in its hands is in no item yet
+		r.mu.Unlock()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			r.tell(fmt.Errorf("panic in the reaper: %v\n%s", p, debug.Stack()))
 			done = true // it would panic again, at each poll
 		}
-		if done {
-			r.finish()
+		if done || stands {
+			r.finish(s, done)
 		}
 	}()
 	done, err := it.Step()
@@ -211,11 +265,22 @@ func (r *Reaper) stepOne(it Item) (done bool) {
 	return done
 }
 
-func (r *Reaper) finish() {
+// finish ends an item, or the step of s, which stands by if it is not done.
+func (r *Reaper) finish(s Standing, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending--
-	if r.pending == 0 && r.idle != nil {
+	if s != nil && done {
+		r.standing = slices.DeleteFunc(r.standing, func(it Standing) bool { return it == s })
+	}
+	r.tellIdle()
+}
+
+// tellIdle tells those who wait in Flush.
+//
+// Preconditions: r.mu is held.
+func (r *Reaper) tellIdle() {
+	if r.idle != nil && r.count() == 0 {
 		close(r.idle)
 		r.idle = nil
 	}

@@ -165,3 +165,68 @@ func TestReaperHammer(t *testing.T) {
 	require.True(t, r.Flush(patience))
 	require.Equal(t, int64(workers*each), done.Load())
 }
+
+// A stander has as much to do as busy says, and takes it when it is stepped.
+type stander struct {
+	busy, steps atomic.Int64
+	rest        time.Duration
+	over        atomic.Bool
+}
+
+func (s *stander) Step() (bool, error) {
+	s.steps.Add(1)
+	s.busy.Store(0)
+	return s.over.Load(), nil
+}
+func (s *stander) Busy() bool              { return s.busy.Load() > 0 }
+func (s *stander) Patience() time.Duration { return s.rest }
+
+func TestStandingItemIsPendingWhileItIsBusy(t *testing.T) {
+	r := NewReaper(ReaperOptions{})
+	defer r.Stop(patience)
+	s := &stander{rest: time.Hour}
+	require.True(t, r.Add(s))
+	require.Eventually(t, func() bool { return s.steps.Load() > 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return r.Pending() == 0 }, patience, time.Millisecond, "though it stays")
+	require.True(t, r.Flush(patience))
+	time.Sleep(20 * time.Millisecond) // it polls slower and slower
+	s.busy.Store(1)
+	require.Equal(t, 1, r.Pending())
+	require.False(t, r.Flush(0), "which has it looked at")
+	require.True(t, r.Flush(patience))
+	require.Zero(t, s.busy.Load())
+	s.over.Store(true)
+	r.Wake()
+	require.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.standing) == 0 }, patience, time.Millisecond)
+}
+
+// What a Standing item has taken and given to nobody yet is pending too.
+func TestStandingItemIsPendingInItsStep(t *testing.T) {
+	r := NewReaper(ReaperOptions{})
+	defer r.Stop(patience)
+	inside, open := make(chan struct{}), make(chan struct{})
+	s := &slowStander{step: func() { close(inside); <-open }}
+	require.True(t, r.Add(s))
+	<-inside
+	require.Equal(t, 1, r.Pending())
+	require.False(t, r.Flush(time.Millisecond))
+	close(open)
+	require.True(t, r.Flush(patience))
+}
+
+type slowStander struct {
+	stander
+	step func()
+}
+
+func (s *slowStander) Step() (bool, error) {
+	s.step()
+	return true, nil
+}
+
+// Beside an item that cannot wait, the others do not slow the reaper down.
+func TestLongest(t *testing.T) {
+	slow, slower := &stander{rest: time.Second}, &stander{rest: time.Minute}
+	require.Equal(t, time.Second, longest([]Item{slower, slow}))
+	require.Equal(t, pollMax, longest([]Item{slower, stepFunc(nil)}))
+}

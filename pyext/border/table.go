@@ -57,6 +57,15 @@ func (t *Table[T]) Get(id uint64) (T, error) {
 	return v, nil
 }
 
+// Has reports what is says of an object, or false if there is none: the object is
+// not taken meanwhile, and so what ends after that is valid. It must not block.
+func (t *Table[T]) Has(id uint64, is func(T) bool) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	v, ok := t.m[id]
+	return ok && is(v)
+}
+
 // Take removes and returns the object; false if there is none.
 func (t *Table[T]) Take(id uint64) (T, bool) {
 	t.mu.Lock()

@@ -9,7 +9,7 @@
 /* Work in another library's stream, or in the legacy default stream, is marked by the thread that has queued it, because
  * nobody else may do so later. Go's marks have an event each, which costs a launch several crossings. So a stream has one
  * event here, the cover, that is recorded again behind each work, without the GIL and without Go, and that Go takes away
- * when it wants to know what has ended (graph.Line, LineOptions.Latest).
+ * when it wants to know what has ended (graph.Line, LineOptions.Latest). It leaves another one there.
  *
  * A cover may be recorded again only in the stream that it stands in: then the new place is behind all that it covered. The
  * handle may be another stream's by now, so each record asks for the stream's number, of which no two are equal
@@ -72,11 +72,28 @@ uint64_t cudago_covered_work(cudago_stream *s) {
     return position;
 }
 
-cudago_cover cudago_cover_take(cudago_stream *s) {
-    cudago_cover *c = atomic_exchange(&s->cover, NULL), taken = {0};
+static cudago_cover contents(cudago_cover *c) {
+    cudago_cover taken = {0};
     if (c) taken = *c;
     free(c);
     return taken;
+}
+
+cudago_cover cudago_cover_take(cudago_stream *s) { return contents(atomic_exchange(&s->cover, NULL)); }
+
+cudago_cover cudago_cover_take_recorded(cudago_stream *s) {
+    cudago_cover *c = atomic_exchange(&s->cover, NULL), *none = NULL;
+    if (c && !c->covered && atomic_compare_exchange_strong(&s->cover, &none, c)) c = NULL;
+    return contents(c);
+}
+
+int cudago_cover_put(cudago_stream *s, uintptr_t event) {
+    cudago_cover *none = NULL, *c = malloc(sizeof *c);
+    if (!c) return 0;
+    *c = (cudago_cover){.event = event};
+    if (atomic_compare_exchange_strong(&s->cover, &none, c)) return 1;
+    free(c);
+    return 0;
 }
 
 /* Does an event stand behind all that is in a stream nobody holds? */

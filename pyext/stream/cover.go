@@ -25,6 +25,11 @@ func cudagoCoverEvent(id C.uint64_t) C.uintptr_t {
 	if err != nil {
 		return 0
 	}
+	return ready(e)
+}
+
+// ready has an event lie in the cover of a stream.
+func ready(e *cuda.Event) C.uintptr_t {
 	e.Context().Lend(e)
 	return lent(e)
 }
@@ -44,18 +49,31 @@ func cudagoCoverOver(id C.uint64_t, handle C.uintptr_t, covered C.uint64_t) {
 }
 
 // latest takes the cover away: the event, and up to where it stands behind the
-// work in the stream. Nil: there is none, or a thread has it in its hands.
+// work in the stream. Nil: there is none, or a thread has it in its hands. The next
+// work finds another one, if an event is idle, and needs no Go.
 func (t *Timeline) latest() (pos uint64, e *cuda.Event) {
-	c := C.cudago_cover_take(t.block)
+	c := C.cudago_cover_take_recorded(t.block)
 	if c.event == 0 {
 		return 0, nil
 	}
-	return uint64(c.covered), regained(c.event)
+	e = regained(c.event)
+	if next, err := e.Context().TakeEvent(false); err == nil && next != nil {
+		t.putCover(next)
+	}
+	return uint64(c.covered), e
+}
+
+func (t *Timeline) putCover(e *cuda.Event) {
+	if handle := ready(e); C.cudago_cover_put(t.block, handle) == 0 {
+		e = regained(handle)
+		e.Context().PutEvent(e)
+	}
 }
 
 // dropCover gives the cover of a stream back whose work has ended.
 func (t *Timeline) dropCover() {
-	if _, e := t.latest(); e != nil {
+	if c := C.cudago_cover_take(t.block); c.event != 0 {
+		e := regained(c.event)
 		e.Context().PutEvent(e)
 	}
 }

@@ -7,8 +7,8 @@
 #include "_cgo_export.h"
 
 /* What work in flight uses and the driver does not know: objects of other libraries, the host's memory. A stream has one
- * open batch of such references. Work adds to it, which enters Go only for the first of a batch, and the reaper closes it
- * a moment later (keep.go): one event and one look at it serve all that was queued meanwhile.
+ * open batch of such references. Work adds to it, which enters Go only if there was none for a while, and the reaper closes
+ * it a moment later (keep.go): one event and one look at it serve all that was queued meanwhile.
  *
  * Those who add have the GIL, and the reaper has not. So an adder takes the batch out, and the reaper, which takes it for
  * good, finds none there meanwhile and comes again. */
@@ -92,6 +92,8 @@ void cudago_mark_kept(cudago_stream *s) {
 }
 
 cudago_batch *cudago_batch_take(cudago_stream *s) { return atomic_exchange(&s->kept, NULL); }
+
+int cudago_batch_is_open(cudago_stream *s) { return atomic_load(&s->kept) != NULL; }
 
 /* The open batch, if it is known to have ended. */
 static void drop_batch(cudago_stream *s) {

@@ -26,11 +26,21 @@ import (
 // keeps is held for that much longer; launches in a row share one event.
 const batchAge = time.Millisecond
 
-// A watch is the reaper's look at the open batch of one stream. It ends by
-// closing the batch, and the next reference begins another.
+// A watch that has nothing to do goes on for standby, looking each rest: a program
+// that launches now and then pays for the wake-up of the reaper's thread, which
+// costs more than several launches, only after a pause.
+const (
+	standby = time.Second
+	rest    = 8 * time.Millisecond
+)
+
+// A watch is the reaper's look after the open batches of one stream, which it
+// closes one after the other. It ends when there has been none for a while, and the
+// next reference begins another.
 type watch struct {
-	id    uint64
-	since time.Time
+	id     uint64
+	looked time.Time
+	used   time.Time // when there was a batch
 }
 
 // cudagoKeepWatch begins to look after the open batch of a stream.
@@ -38,7 +48,21 @@ type watch struct {
 //export cudagoKeepWatch
 func cudagoKeepWatch(id C.uint64_t) {
 	// If the reaper has stopped, the process ends, and what is kept is leaked.
-	border.Reaper.Add(&watch{uint64(id), time.Now()})
+	now := time.Now()
+	border.Reaper.Add(&watch{uint64(id), now, now})
+}
+
+// Busy implements [finalize.Standing].
+func (w *watch) Busy() bool {
+	return Lines.Has(w.id, func(l *Timeline) bool { return C.cudago_batch_is_open(l.block) != 0 })
+}
+
+// Patience implements [finalize.Standing].
+func (w *watch) Patience() time.Duration {
+	if w.looked == w.used {
+		return batchAge
+	}
+	return rest
 }
 
 // Step implements [finalize.Item].
@@ -47,20 +71,29 @@ func (w *watch) Step() (done bool, err error) {
 	if err != nil {
 		return true, nil //nolint:nilerr // closed, and what it kept was dropped then
 	}
-	if time.Since(w.since) < batchAge {
+	now := time.Now()
+	if now.Sub(w.looked) < batchAge && !border.Reaper.Hurried() {
 		return false, nil
 	}
-	// Before the look: whoever adds to the batch after it, or has the batch in
-	// its hands now, sees that nobody watches, and begins another watch.
-	(*atomic.Int32)(unsafe.Pointer(&l.block.watched)).Store(0)
+	w.looked = now
+	done = now.Sub(w.used) >= standby
+	if done {
+		// Before the look: whoever adds to the batch after it, or has the batch in
+		// its hands now, sees that nobody watches, and begins another watch.
+		(*atomic.Int32)(unsafe.Pointer(&l.block.watched)).Store(0)
+	}
 	var b *batch
 	l.Moving(func() {
 		if b = l.takeBatch(); b != nil {
 			l.After(b.position, func() { border.Drops.Put(b.refs...) })
 		}
 	})
+	if b == nil {
+		return done, nil
+	}
+	w.used = now
 	l.markBehind(b)
-	return true, l.prepareEvent()
+	return done, l.prepareEvent()
 }
 
 // prepareEvent sees to it that the next batch of an exposed stream has an event,

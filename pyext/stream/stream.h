@@ -91,7 +91,7 @@ typedef struct cudago_stream {
     int32_t unmarked;          /* it keeps something, and an event is to be recorded behind that without the GIL */
     _Atomic(cudago_batch *) kept; /* the open batch, or NULL: also while a thread adds to it */
     _Atomic(cudago_cover *) cover; /* of a foreign stream, or NULL: also while a thread records it */
-    _Atomic int32_t watched;   /* the reaper looks after the open batch */
+    _Atomic int32_t watched;   /* the reaper looks after open batches */
     _Atomic int32_t ended;     /* Go is done with it: cudago_streams_sweep frees it */
     _Atomic int64_t refs;      /* the Python object, allocations, calls under way; of ours written with the GIL */
     PyObject *owner;           /* of another library's stream: kept while allocations hold the block. Guarded by the GIL */
@@ -256,7 +256,10 @@ void cudago_apart_end(void);
 
 /* The position of work that this thread has just put into a foreign stream, which it marks: cover.c. Without the GIL. */
 uint64_t cudago_covered_work(cudago_stream *s);
-cudago_cover cudago_cover_take(cudago_stream *s); /* now the caller's; event 0: none. Any thread */
+/* Any thread. Now the caller's; event 0: none, or a thread has it in its hands. */
+cudago_cover cudago_cover_take(cudago_stream *s);
+cudago_cover cudago_cover_take_recorded(cudago_stream *s); /* leaves one that stands behind none */
+int cudago_cover_put(cudago_stream *s, uintptr_t event);   /* a new one; 0: there is one, or no memory */
 QUIET int cudago_is_covered(cudago_stream *s);
 /* Before a capture begins, which is counted in cudago_captures_open already: 0 if a thread still records a cover. */
 QUIET int cudago_covers_over(void);
@@ -373,6 +376,7 @@ QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 /* Takes over references and keeps them until position of s has ended, and a moment longer: keep.c. */
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);
 cudago_batch *cudago_batch_take(cudago_stream *s); /* the open batch, now the caller's, or NULL. Any thread */
+int cudago_batch_is_open(cudago_stream *s);        /* and no thread adds to it. Any thread */
 void cudago_let_go(cudago_stream *s); /* after a wait: drops what was kept for work that is known to have ended; runs Python, releases the GIL */
 /* What is queued in the streams of a device before a wait for all of it, and what follows from the wait: as for one stream. */
 typedef struct cudago_awaited cudago_awaited;
