@@ -30,6 +30,7 @@ static QUIET void tell_element(cudago_param *p, uint8_t known) {
     p->takes = p->size != 8 ? TAKES_ANY : known >= 128 ? takes[known - 128]
                                       : known          ? TAKES_MEMORY
                                                        : TAKES_ANY;
+    if (p->takes == TAKES_MEMORY) p->range = RANGE_ADDRESS;
 }
 
 /* elements may be shorter than the parameters: then no more is known. */

@@ -23,7 +23,8 @@ enum cudago_param { PARAM_INT = 1,
 enum cudago_range { RANGE_ANY, /* of both signs */
                     RANGE_SIGNED,
                     RANGE_UNSIGNED,
-                    RANGE_BOOL };
+                    RANGE_BOOL,
+                    RANGE_ADDRESS };
 
 /* What one of 8 bytes is for, as far as its type in C++ is known: PTX says .u64 of pointers, numbers and handles. */
 enum cudago_takes { TAKES_ANY,

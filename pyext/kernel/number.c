@@ -20,7 +20,7 @@ static int does_not_fit(packing *pk, const cudago_param *p, const char *kind, Py
     return -1;
 }
 static int out_of_range(packing *pk, const cudago_param *p, PyObject *arg) {
-    static const char *const words[] = {"an integer", "a signed integer", "an unsigned integer", "a bool"};
+    static const char *const words[] = {"an integer", "a signed integer", "an unsigned integer", "a bool", "an address"};
     return does_not_fit(pk, p, words[p->range], arg);
 }
 static int too_large(packing *pk, const cudago_param *p, PyObject *arg) { return does_not_fit(pk, p, "a float", arg); }
@@ -28,11 +28,12 @@ static int too_large(packing *pk, const cudago_param *p, PyObject *arg) { return
 /* Of a number that has the parameter's size. */
 static inline QUIET int in_range(const cudago_param *p, int64_t v) {
     if (p->range == RANGE_SIGNED) return p->size == 8 || v < (int64_t)1 << (8 * p->size - 1);
-    return v >= 0 && (p->range == RANGE_UNSIGNED || v <= 1);
+    return v >= 0 && (p->range != RANGE_BOOL || v <= 1);
 }
 
-/* Where the range is not known, that of both signs is accepted. */
+/* Where the range is not known, that of both signs is accepted. No address is True. */
 int cudago_pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    if (p->range == RANGE_ADDRESS && PyBool_Check(arg)) return cudago_wrong_argument(pk, p, arg);
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(arg, &overflow);
     if (v == -1 && !overflow && PyErr_Occurred()) return -1;

@@ -280,6 +280,8 @@ A_POINTER = "must be a pointer: memory, an address or None"
     [
         (P("x", 1), TypeError, f"field 'p' of P {A_POINTER}, got 'x'"),
         (P(1.5, 1), TypeError, f"field 'p' of P {A_POINTER}, got 1.5"),
+        (P(True, 1), TypeError, f"field 'p' of P {A_POINTER}, got True"),
+        (P(ctypes.c_bool(True), 1), TypeError, f"field 'p' of P {A_POINTER}"),
         (P(-1, 1), OverflowError, f"field 'p' of P {A_POINTER}, got -1"),
         (P(1 << 64, 1), OverflowError, f"field 'p' of P {A_POINTER}"),
         (P(ctypes.pointer(ctypes.c_int(1)), 1), TypeError, f"field 'p' of P {A_POINTER}"),

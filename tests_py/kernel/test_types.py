@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
 import pytest
@@ -297,6 +298,37 @@ def test_integers_are_in_the_range_of_their_types(driver, stream, ctype, means, 
         with pytest.raises(OverflowError, match="does not fit"):
             bound.update(v=high + 1)
         bound.update(v=low)
+
+
+@pytest.mark.parametrize(
+    "value", [-1, np.int32(-3), np.array(-3, "i8"), ctypes.c_int(-1), -(1 << 70)]
+)
+def test_addresses_are_not_negative(code, stream, value):
+    for name, way in ways(code["one"], stream, value, 1).items():
+        with pytest.raises(OverflowError, match="parameter 0 of kernel one is an address of 64 bi"):
+            way()
+        assert not stream.is_capturing, name
+    with code["one"].bind(CONFIG, None, 1) as bound:
+        for _ in range(3):
+            with pytest.raises(OverflowError, match="does not fit"):
+                bound.update(x=value)
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, ctypes.c_bool(True), np.array(True)])
+def test_a_bool_is_no_address(code, stream, value):
+    for way in ways(code["one"], stream, value, 1).values():
+        with pytest.raises(TypeError, match="parameter 0 of kernel one must be a pointer"):
+            way()
+    with code["one"].bind(CONFIG, 0, 1) as bound:
+        with pytest.raises(TypeError, match="parameter 0 of kernel one must be a pointer"):
+            bound.update(x=value)
+
+
+@pytest.mark.parametrize("value", [0, 64, (1 << 64) - 1, np.uint64(64), ctypes.c_void_p(64)])
+def test_other_integers_are_addresses(code, stream, value):
+    for way in ways(code["one"], stream, value, 1).values():
+        way()
+    stream.sync()
 
 
 def test_ptx_alone_takes_both_signs(code, stream):

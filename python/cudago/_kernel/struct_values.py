@@ -99,8 +99,11 @@ def _pointer(place: Place, value: Any) -> int:
         return 0
     if _has_memory(value):
         return place.keep(value)
+    number = _number(value)
+    if isinstance(number, bool):
+        place.refuse(TypeError, _A_POINTER, value)
     try:
-        address = operator.index(_without_memory(_number(value)))
+        address = operator.index(_without_memory(number))
     except TypeError:
         place.refuse(TypeError, _A_POINTER, value)
     if not 0 <= address < 1 << 64:
