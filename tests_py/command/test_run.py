@@ -263,6 +263,26 @@ def test_findings_are_reported_along_with_an_exception(script):
     assert run.stderr.endswith("KeyError: 'own'\n")
 
 
+FAULT = """
+import cudago as cu
+source = 'extern "C" __global__ void store(int* p) { *p = 1; }'
+store = cu.Program(source).compile()["store"]
+stream = cu.Device().create_stream()
+cu.launch(stream, cu.LaunchConfig(1, 1), store, 64)
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(0)\n"])
+def test_a_fault_that_the_script_does_not_wait_for_is_reported(end, script):
+    (script.directory / "main.py").write_text(FAULT + end)
+    run = script.run([*MODULE, "run", "main.py", "--driver", "sim", "--check"])
+    assert run.returncode == 1, run.stderr
+    assert re.fullmatch(
+        r"cudago: cu\w+: CUDA_ERROR_ILLEGAL_ADDRESS: .* in kernel store, .*\n", run.stderr
+    )
+    assert script.run([*MODULE, "run", "main.py", "--driver", "sim"]).returncode == 0
+
+
 @pytest.mark.gpu
 def test_checks_without_effect_are_reported(script, device):
     (script.directory / "main.py").write_text(DEFECT)

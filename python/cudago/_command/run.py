@@ -240,14 +240,27 @@ def _found() -> bool:
             file=sys.stderr,
         )
         return True
-    with contextlib.suppress(cu.CUDAError):  # findings are in the reports
-        for device in cu.Device.all():
-            with contextlib.suppress(cu.CheckError):
-                device.sync()
-    found = cu.sim.reports()
+    faults = _faults()
+    found = [*cu.sim.reports(), *faults]
     for report in found:
         print(f"cudago: {report}", file=sys.stderr)
     return bool(found)
+
+
+def _faults() -> list[str]:
+    """Wait for all devices, and return their faults that are no findings of checks."""
+    faults: list[str] = []
+    with contextlib.suppress(cu.CUDAError):
+        for device in cu.Device.all():
+            try:
+                device.sync()
+            except cu.CheckError:  # which is in the reports
+                pass
+            except (
+                cu.DeviceFaultError
+            ) as e:  # perhaps of a kernel that the script has not waited for
+                faults.append(str(e))
+    return faults
 
 
 def _found_at_end() -> bool:
