@@ -226,6 +226,12 @@ type CompileError struct {
 	Options []string
 	// Link says that code was linked.
 	Link bool
+	// Op is the compiler's or linker's call that failed, such as
+	// "nvrtcCompileProgram", Code what it returned, and CodeName that code's name in
+	// its header. Without such a call they are empty.
+	Op       string
+	Code     int32
+	CodeName string
 	// Err is why there was no compilation at all, such as a compiler that was
 	// not found; else nil.
 	Err error

@@ -155,7 +155,11 @@ func (o LinkOptions) run(linker nvjitlink.Linker, dev *Device, codes []*ObjectCo
 		if log == "" {
 			log = r.String()
 		}
-		return nil, &CompileError{Name: o.Name, Link: true, Log: ReadableText(log), Options: in.Options}
+		bad := &CompileError{Name: o.Name, Link: true, Log: ReadableText(log), Options: in.Options}
+		if r != nvjitlink.NVJITLINK_SUCCESS {
+			bad.Op, bad.Code, bad.CodeName = out.Failed, int32(r), r.String()
+		}
+		return nil, bad
 	}
 	made := &ObjectCode{Kind: Cubin, Data: out.Code, Log: out.Log, names: namesOf(codes)}
 	if toPTX {

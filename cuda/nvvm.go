@@ -154,7 +154,7 @@ func (w *irWork) run() (*ObjectCode, error) {
 		if log == "" {
 			log = r.String()
 		}
-		return nil, &CompileError{Name: w.p.o.Name, Log: log, Options: options}
+		return nil, &CompileError{Name: w.p.o.Name, Log: log, Options: options, Op: out.Failed, Code: int32(r), CodeName: r.String()}
 	case len(out.Code) == 0:
 		return nil, &CompileError{Name: w.p.o.Name, Log: "the compiler gave no " + w.kind, Options: options}
 	}

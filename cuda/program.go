@@ -154,7 +154,7 @@ func (j *job) run() (*ObjectCode, error) {
 	p, in, kind := j.p, j.in, j.kind
 	out, r := j.compiler.Compile(in)
 	if r != nvrtc.NVRTC_SUCCESS {
-		return nil, p.compileError(in, out.Log, r)
+		return nil, p.compileError(in, out, r)
 	}
 	code := &ObjectCode{Kind: kind, PTX: string(out.PTX), Log: out.Log, names: out.LoweredNames}
 	switch kind {
@@ -257,7 +257,8 @@ func (o *ProgramOptions) flags() []string {
 	return append(f, o.Options...)
 }
 
-func (p *Program) compileError(in nvrtc.Input, log string, r nvrtc.Result) error {
+func (p *Program) compileError(in nvrtc.Input, out nvrtc.Output, r nvrtc.Result) error {
+	log := out.Log
 	if r == nvrtc.NVRTC_ERROR_INVALID_OPTION {
 		if log == "" {
 			log = "the compiler does not say which"
@@ -267,5 +268,5 @@ func (p *Program) compileError(in nvrtc.Input, log string, r nvrtc.Result) error
 	if log == "" {
 		log = r.String()
 	}
-	return &CompileError{Name: p.o.Name, Log: log, Options: in.Options}
+	return &CompileError{Name: p.o.Name, Log: log, Options: in.Options, Op: out.Failed, Code: int32(r), CodeName: r.String()}
 }

@@ -87,14 +87,18 @@ func classify(err error) (kind, code int32, detail map[string]any) {
 	if errors.As(err, &detailed) {
 		maps.Copy(detail, detailed.Detail())
 	}
-	kind = C.CUDAGO_INTERNAL
+	kind, code = C.CUDAGO_INTERNAL, int32(result)
 	switch {
 	case errors.As(err, &notFound):
 		kind = C.CUDAGO_NO_DRIVER
 	case errors.As(err, &compile):
 		kind, detail["log"], detail["options"] = C.CUDAGO_COMPILE, compile.Log, compile.Options
+		if compile.Op != "" {
+			code, detail["name"], detail["operation"] = compile.Code, compile.CodeName, compile.Op
+		}
 	case errors.As(err, &ptx):
 		kind, detail["line"], detail["column"] = C.CUDAGO_PTX, ptx.Line, ptx.Column
+		detail["operation"] = ptx.Op
 	case errors.Is(err, cuda.ErrClosed):
 		kind = C.CUDAGO_CLOSED
 	case errors.As(err, &argument):
@@ -102,7 +106,7 @@ func classify(err error) (kind, code int32, detail map[string]any) {
 	case errors.As(err, &result):
 		kind = C.CUDAGO_CUDA
 	}
-	return kind, int32(result), detail
+	return kind, code, detail
 }
 
 func argumentKind(e *cuda.ArgumentError) int32 {

@@ -49,6 +49,20 @@ def test_a_driver_error_has_code_name_and_operation(device, stream):
     assert f"({1 << 50} bytes on device 0)" in str(error)
 
 
+def test_what_refuses_code_has_code_name_and_operation(driver):
+    code = cu.ObjectCode.from_ptx("a\nb")
+    with pytest.raises(cu.PTXError, match="^cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: ") as refused:
+        code["x"]
+    error = refused.value
+    assert (error.code, error.name) == (218, "CUDA_ERROR_INVALID_PTX")
+    assert error.operation == "cuModuleLoadDataEx"
+    with pytest.raises(cu.CompileError) as failed:
+        cu.Program("garbage;").compile()
+    error = failed.value
+    assert (error.code, error.name) == (6, "NVRTC_ERROR_COMPILATION")
+    assert error.operation == "nvrtcCompileProgram"
+
+
 def test_an_exception_survives_pickling(device, stream):
     with pytest.raises(cu.OutOfMemoryError) as e:
         device.allocate(1 << 50, stream=stream)

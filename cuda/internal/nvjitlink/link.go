@@ -46,16 +46,16 @@ func (l *Library) Link(in Input) (Output, Result) {
 	var handle C.nvJitLinkHandle
 	r := Result(C.nvJitLinkCreate(l.fn[create], &handle, C.uint32_t(len(options)), unsafe.SliceData(options)))
 	if r != NVJITLINK_SUCCESS {
-		return Output{}, r
+		return Output{Failed: "nvJitLinkCreate"}, r
 	}
 	defer C.nvJitLinkDestroy(l.fn[destroy], &handle)
 	for _, p := range in.Pieces {
 		if r = l.add(handle, p); r != NVJITLINK_SUCCESS {
-			return Output{Log: l.log(handle)}, r
+			return Output{Log: l.log(handle), Failed: "nvJitLinkAddData"}, r
 		}
 	}
 	if r = Result(C.nvJitLinkComplete(l.fn[complete], handle)); r != NVJITLINK_SUCCESS {
-		return Output{Log: l.log(handle)}, r
+		return Output{Log: l.log(handle), Failed: "nvJitLinkComplete"}, r
 	}
 	out := Output{Log: l.log(handle)}
 	if in.PTX {

@@ -54,6 +54,8 @@ type Input struct {
 type Output struct {
 	Code []byte // PTX without its closing NUL, or a cubin
 	Log  string // errors and other messages
+	// Failed is the call that failed, or empty.
+	Failed string
 }
 
 // Result is an nvJitLinkResult. From nvJitLink.h, CUDA 13.0.

@@ -19,13 +19,13 @@ import (
 func (l *Library) Compile(in Input) (Output, Result) {
 	program, r := l.create(in)
 	if r != NVRTC_SUCCESS {
-		return Output{}, r
+		return Output{Failed: "nvrtcCreateProgram"}, r
 	}
 	defer C.nvrtcDestroyProgram(l.fn[nvrtcDestroyProgram], &program)
 
 	for _, e := range in.NameExpressions {
 		if r := l.addNameExpression(program, e); r != NVRTC_SUCCESS {
-			return Output{Log: l.log(program)}, r
+			return Output{Log: l.log(program), Failed: "nvrtcAddNameExpression"}, r
 		}
 	}
 	options := newStrings(in.Options)
@@ -33,6 +33,7 @@ func (l *Library) Compile(in Input) (Output, Result) {
 	r = Result(C.nvrtcCompileProgram(l.fn[nvrtcCompileProgram], program, options.count(), options.array()))
 	out := Output{Log: l.log(program)}
 	if r != NVRTC_SUCCESS {
+		out.Failed = "nvrtcCompileProgram"
 		return out, r
 	}
 	out.PTX = l.form(program, nvrtcGetPTXSize, nvrtcGetPTX)
@@ -41,7 +42,7 @@ func (l *Library) Compile(in Input) (Output, Result) {
 	out.LTOIR = l.form(program, nvrtcGetLTOIRSize, nvrtcGetLTOIR)
 	out.LoweredNames, r = l.loweredNames(program, in.NameExpressions)
 	if r != NVRTC_SUCCESS {
-		return Output{Log: out.Log}, r
+		return Output{Log: out.Log, Failed: "nvrtcGetLoweredName"}, r
 	}
 	return out, NVRTC_SUCCESS
 }

@@ -63,6 +63,7 @@ type Output struct {
 	LTOIR        []byte            // with the option -dlto
 	Log          string            // warnings and errors
 	LoweredNames map[string]string // name expression to symbol in the code
+	Failed       string            // the call that failed, or empty
 }
 
 // Result is an nvrtcResult. From nvrtc.h, CUDA 13.0.

@@ -59,7 +59,7 @@ func (l *Library) Compile(in Input) (Output, Result) {
 		return out, r
 	}
 	if r = l.work(compileProgram, program, in.Options); r != NVVM_SUCCESS {
-		return Output{Log: l.log(program)}, r
+		return Output{Log: l.log(program), Failed: "nvvmCompileProgram"}, r
 	}
 	out = Output{Code: l.form(program, resultSize, result), Log: l.log(program)}
 	if !slices.Contains(in.Options, "-gen-lto") {
@@ -72,20 +72,27 @@ func (l *Library) Compile(in Input) (Output, Result) {
 // result is.
 func (l *Library) verified(in Input) (program C.nvvmProgram, out Output, r Result) {
 	if r = Result(C.nvvmCreateProgram(l.fn[createProgram], &program)); r != NVVM_SUCCESS {
-		return 0, Output{}, r
+		return 0, Output{Failed: "nvvmCreateProgram"}, r
 	}
 	for _, m := range in.Modules {
 		if r = l.add(addModule, program, m); r != NVVM_SUCCESS {
-			return program, Output{Log: m.Name + ": is not accepted: " + r.String() + "\n" + l.log(program)}, r
+			return program, l.notAccepted(program, "nvvmAddModuleToProgram", m, r), r
 		}
 	}
 	for _, m := range in.Libraries {
 		if r = l.add(lazyAddModule, program, m); r != NVVM_SUCCESS {
-			return program, Output{Log: m.Name + ": is not accepted: " + r.String() + "\n" + l.log(program)}, r
+			return program, l.notAccepted(program, "nvvmLazyAddModuleToProgram", m, r), r
 		}
 	}
-	r = l.work(verifyProgram, program, in.Options)
-	return program, Output{Log: l.log(program)}, r
+	if r = l.work(verifyProgram, program, in.Options); r != NVVM_SUCCESS {
+		out.Failed = "nvvmVerifyProgram"
+	}
+	out.Log = l.log(program)
+	return program, out, r
+}
+
+func (l *Library) notAccepted(program C.nvvmProgram, call string, m Module, r Result) Output {
+	return Output{Log: m.Name + ": is not accepted: " + r.String() + "\n" + l.log(program), Failed: call}
 }
 
 func (l *Library) destroy(program C.nvvmProgram) {

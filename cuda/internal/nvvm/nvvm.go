@@ -49,6 +49,8 @@ type Input struct {
 type Output struct {
 	Code []byte // PTX without its closing NUL, or LTO-IR
 	Log  string // errors and warnings
+	// Failed is the call that failed, or empty.
+	Failed string
 }
 
 // Result is an nvvmResult. From nvvm.h, CUDA 13.0.
