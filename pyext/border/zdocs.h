@@ -788,7 +788,7 @@
     "Numba's CUDA array interface, version 3. Only for memory of NVIDIA's driver."
 
 #define DOC_FROM_DLPACK \
-    "from_dlpack($module, obj, /, *, stream=None, device=None, copy=None)\n" \
+    "from_dlpack($module, obj, *, stream=None, device=None, copy=None)\n" \
     "--\n" \
     "\n" \
     "Share the memory of another library's tensor.\n" \

@@ -344,22 +344,25 @@ static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    static cudago_keyword known[] = {{"stream", NULL}, {"copy", NULL}, {"device", NULL}};
+    static cudago_keyword known[] = {{"stream", NULL}, {"copy", NULL}, {"device", NULL}, {"obj", NULL}};
     static cudago_names seen[CUDAGO_CALLERS];
-    PyObject *stream = Py_None, *copy = Py_None, *device = Py_None, **slots[] = {&stream, &copy, &device};
+    PyObject *stream = Py_None, *copy = Py_None, *device = Py_None, *obj = NULL, **slots[] = {&stream, &copy, &device, &obj};
     intptr_t number;
-    if (n != 1) return PyErr_Format(PyExc_TypeError, "from_dlpack(obj, *, stream=None, device=None, copy=None) takes one object, got %zd", n), NULL;
-    PyObject *unknown = cudago_read_names(seen, known, 3, names, args + 1, slots);
+    PyObject *unknown = cudago_read_names(seen, known, 4, names, args + n, slots);
+    Py_ssize_t given = n + (obj != NULL);
+    if (n) obj = args[0];
+    if (given != 1)
+        return PyErr_Format(PyExc_TypeError, "from_dlpack(obj, *, stream=None, device=None, copy=None) takes one object, got %zd", given), NULL;
     if (unknown) return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", unknown), NULL;
     if (copy != Py_None && !PyBool_Check(copy))
         return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", copy), NULL;
     cudago_stream *held = NULL;
     if (read_stream(stream, &number, &held)) return NULL;
-    TensorObject *t = (TensorObject *)args[0];
+    TensorObject *t = (TensorObject *)obj;
     PyObject *first = device != Py_None && copy == Py_True ? Py_None : copy; /* copied once, to where it is to be */
-    PyObject *r = !cudago_is_tensor(args[0]) ? import_object(args[0], number, first)
-                  : first == Py_True         ? cudago_tensor_copy(t, 0)
-                                             : cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
+    PyObject *r = !cudago_is_tensor(obj) ? import_object(obj, number, first)
+                  : first == Py_True     ? cudago_tensor_copy(t, 0)
+                                         : cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
     if (device != Py_None) r = placed(r, device, copy);
     if (held) cudago_stream_release(held);
     return r;

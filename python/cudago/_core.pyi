@@ -968,7 +968,6 @@ class Tensor:
 
 def from_dlpack(
     obj: SupportsDLPack | CapsuleType,
-    /,
     *,
     stream: StreamLike | int | None = None,
     device: Any = None,

@@ -43,6 +43,12 @@ def test_shares_memory_and_deletes_once(producer, versioned):
     assert p.deleted == 1
 
 
+def test_by_name(producer):
+    p = producer((4, 4))
+    assert floats(cu.from_dlpack(obj=p)) == floats(p_by_place := cu.from_dlpack(p))
+    assert cu.from_dlpack(copy=False, obj=p_by_place, device="cpu", stream=-1) == p_by_place
+
+
 def test_what_is_asked_of_a_producer(producer):
     p = producer()
     cu.from_dlpack(p, copy=False)
@@ -152,8 +158,10 @@ def test_not_a_producer(producer):
         cu.from_dlpack(Half())
     with pytest.raises(TypeError, match="has no __dlpack_device__"):
         cu.from_dlpack([1, 2, 3])
-    with pytest.raises(TypeError, match="takes one object"):
+    with pytest.raises(TypeError, match="takes one object, got 0"):
         cu.from_dlpack()
+    with pytest.raises(TypeError, match="takes one object, got 2"):
+        cu.from_dlpack(producer(), obj=producer())
     with pytest.raises(TypeError, match="copy must be"):
         cu.from_dlpack(producer(), copy=1)
     with pytest.raises(ValueError, match="stream must be"):
