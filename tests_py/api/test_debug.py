@@ -13,6 +13,7 @@ import pytest
 
 import cudago as cu
 from cudago import debug
+from cudago.testing import no_leaks
 
 
 @pytest.fixture
@@ -97,6 +98,18 @@ def test_leaks_does_not_keep_what_it_found(device):
 def test_a_devices_own_objects_are_no_leaks(device):
     own = (device.default_stream, device.memory_resource)
     assert not [leak for leak in debug.leaks() if leak.object in own]
+
+
+def test_what_a_block_frees_is_no_leak(device, stream):
+    old = [device.allocate(64, stream=stream) for _ in range(2)]
+    event = device.create_event()
+    with no_leaks():
+        old.pop().close()
+    with pytest.raises(AssertionError, match=r"differ: Buffer: \d+ before, \d+ after$"), no_leaks():
+        event.close()
+        old += [device.allocate(64, stream=stream) for _ in range(2)]
+    for buffer in old:
+        buffer.close()
 
 
 def test_what_dies_open_is_a_warning(device, stream, warned):
