@@ -208,6 +208,19 @@ def test_no_elements(stream):
             made(x, axis=axis, stream=stream)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((0, 0), 0), ((0, 0), 1), ((0, 3, 0), 2), ((0, 3, 0), (1, 2))]
+)
+def test_no_elements_and_no_results(stream, shape, axis):
+    x = cu.zeros(shape, "i4", stream=stream)
+    with pytest.raises(ValueError, match="zero-size array"):
+        x.numpy(stream=stream).max(axis=axis)
+    with pytest.raises(ValueError, match="reduce of no elements needs an identity"):
+        cu.reduce("int x", "int z", "a > b ? a : b")(x, axis=axis, stream=stream)
+    total = cu.reduce("int x", "int z", "a + b", identity=0)(x, axis=axis, stream=stream)
+    assert total.shape == x.numpy(stream=stream).sum(axis=axis).shape
+
+
 def test_refusals(total, stream):
     _, x = numbers((4, 5), stream)
     for axis, error, text in [

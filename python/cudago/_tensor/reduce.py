@@ -247,10 +247,10 @@ class ReduceKernel:
             If a tensor with gaps is ordinary host memory: pass a copy on the device; or if the
             device's memory resource answers with misaligned memory.
         ValueError
-            If there are no elements for a result and there is no identity; if `x` has no such axis,
-            or it is given twice; if `out` has another shape, overlaps `x`, or one of both is
-            misaligned; or if more than four dimensions are reduced, or kept, that are no part of a
-            larger one.
+            If a reduced axis has no elements and there is no identity, even where there is no
+            result, as in NumPy; if `x` has no such axis, or it is given twice; if `out` has another
+            shape, overlaps `x`, or one of both is misaligned; or if more than four dimensions are
+            reduced, or kept, that are no part of a larger one.
         CompileError
             If an expression does not compile: ``.log`` has the compiler's output.
 
@@ -279,7 +279,7 @@ class ReduceKernel:
         axes = Axes.of(x, axis, keepdims, self._name)
         if out is not None:
             self._check_out(x, out, None if axis is None else axes.shape)
-        if not x.size and 0 not in axes.shape and self._identity is None:
+        if self._identity is None and any(not x.shape[d] for d in axes.reduced):
             raise ValueError(f"{self._name} of no elements needs an identity")
         if x.size and x.is_contiguous and not axes.kept:
             return self._whole(x, axes.shape, on, out)
