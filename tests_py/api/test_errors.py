@@ -51,7 +51,7 @@ def test_a_driver_error_has_code_name_and_operation(device, stream):
 
 def test_what_refuses_code_has_code_name_and_operation(driver):
     code = cu.ObjectCode.from_ptx("a\nb")
-    with pytest.raises(cu.PTXError, match="^cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: ") as refused:
+    with pytest.raises(cu.PTXError, match=r"^cuModuleLoadDataEx: CUDA_ERR") as refused:
         code["x"]
     error = refused.value
     assert (error.code, error.name) == (218, "CUDA_ERROR_INVALID_PTX")

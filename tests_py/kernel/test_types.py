@@ -319,9 +319,11 @@ def test_a_bool_is_no_address(code, stream, value):
     for way in ways(code["one"], stream, value, 1).values():
         with pytest.raises(TypeError, match="parameter 0 of kernel one must be a pointer"):
             way()
-    with code["one"].bind(CONFIG, 0, 1) as bound:
-        with pytest.raises(TypeError, match="parameter 0 of kernel one must be a pointer"):
-            bound.update(x=value)
+    with (
+        code["one"].bind(CONFIG, 0, 1) as bound,
+        pytest.raises(TypeError, match="parameter 0 of kernel one must be a pointer"),
+    ):
+        bound.update(x=value)
 
 
 @pytest.mark.parametrize("value", [0, 64, (1 << 64) - 1, np.uint64(64), ctypes.c_void_p(64)])
