@@ -279,6 +279,7 @@ PyObject *cudago_read_names(cudago_names *seen, cudago_keyword *known, int n_kno
 PyObject *cudago_number_text(PyObject *number);
 /* Raises "WANTED, got NUMBER" in the place of any other exception; returns -1. */
 int cudago_raise_number(PyObject *type, PyObject *number, const char *format, ...);
+int cudago_flag(PyObject *o, const char *name); /* of a bool, or NumPy's; -1 with TypeError with the name */
 PyObject *cudago_index(PyObject *o, const char *name); /* an int, a new reference; otherwise TypeError with the name */
 /* A number of 64 bits without a sign; otherwise TypeError, or OverflowError that says what was wanted. */
 int cudago_uint64(PyObject *o, const char *name, const char *wanted, uint64_t *out);

@@ -146,6 +146,17 @@ int cudago_raise_number(PyObject *type, PyObject *number, const char *format, ..
     return -1;
 }
 
+int cudago_flag(PyObject *o, const char *name) {
+    if (PyBool_Check(o)) return o == Py_True;
+    int of_numpy = cudago_has((PyObject *)Py_TYPE(o), "item");
+    PyObject *value = of_numpy > 0 ? PyObject_CallMethod(o, "item", NULL) : NULL;
+    if (of_numpy < 0 || (of_numpy && !value)) return -1;
+    int flag = value && PyBool_Check(value) ? value == Py_True : -1;
+    Py_XDECREF(value);
+    if (flag < 0) PyErr_Format(PyExc_TypeError, "%s must be a bool, not %R", name, (PyObject *)Py_TYPE(o));
+    return flag;
+}
+
 PyObject *cudago_index(PyObject *o, const char *name) {
     PyObject *number = PyNumber_Index(o);
     if (!number && PyErr_ExceptionMatches(PyExc_TypeError))

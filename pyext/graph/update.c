@@ -401,7 +401,7 @@ PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssiz
     CUDAGO_ENTER(NULL);
     enabled_update u;
     if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &u.node)) return NULL;
-    u.enabled = PyObject_IsTrue(args[1]);
+    u.enabled = cudago_flag(args[1], "enabled");
     if (u.enabled < 0 || cudago_update_gate(self, enabled_now, &u)) return NULL;
     return PyBool_FromLong(u.was);
 }

@@ -20,9 +20,9 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PyTuple_GetItem(items, i), *index = PyNumber_Index(item);
+        PyObject *item = PyTuple_GetItem(items, i), *index = PyBool_Check(item) ? NULL : PyNumber_Index(item);
         if (!index) { /* another exception that __index__ raised passes through */
-            if (PyErr_ExceptionMatches(PyExc_TypeError))
+            if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
                 PyErr_Format(PyExc_TypeError, "%s must be an int or a tuple of ints, got %R", name, o);
             Py_DECREF(items);
             return -1;
@@ -80,13 +80,18 @@ PyObject *cudago_config_without_events(ConfigObject *c) {
     return (PyObject *)plain;
 }
 
+/* 1 and 0 are flags too, as elsewhere in Python; text is none. */
+static int read_flag(PyObject *o, int32_t *flag, const char *name) {
+    *flag = PyLong_Check(o) ? PyObject_IsTrue(o) : cudago_flag(o, name);
+    return *flag < 0 ? -1 : 0;
+}
+
 /* _config_new(cls, grid, block, cluster, shared_memory, cooperative, priority, programmatic, programmatic_event,
  * trigger_at_block_start, launch_completion_event) */
 PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     (void)module;
-    PyObject *cls, *grid, *block, *cluster, *shared, *priority, *programmatic_event, *completion_event;
-    int cooperative, programmatic, trigger;
-    if (!PyArg_ParseTuple(args, "OOOOOpOpOpO", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority, &programmatic,
+    PyObject *cls, *grid, *block, *cluster, *shared, *cooperative, *priority, *programmatic, *programmatic_event, *trigger, *completion_event;
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOO", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority, &programmatic,
                           &programmatic_event, &trigger, &completion_event))
         return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_CONFIG]))
@@ -94,11 +99,9 @@ PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     PyTypeObject *type = (PyTypeObject *)cls;
     ConfigObject *self = (ConfigObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) return NULL;
-    self->cooperative = cooperative;
-    self->programmatic = programmatic;
-    self->trigger_at_block_start = trigger;
     int32_t bytes = 0;
-    int bad = cudago_int32(shared, "shared_memory", 0, &bytes) || read_dims(grid, self->grid, "grid") || read_dims(block, self->block, "block");
+    int bad = read_flag(cooperative, &self->cooperative, "cooperative") || read_flag(programmatic, &self->programmatic, "programmatic") ||
+              read_flag(trigger, &self->trigger_at_block_start, "trigger_at_block_start") || cudago_int32(shared, "shared_memory", 0, &bytes) || read_dims(grid, self->grid, "grid") || read_dims(block, self->block, "block");
     self->shared_memory = (uint32_t)bytes;
     if (!bad && cluster != Py_None) bad = read_dims(cluster, self->cluster, "cluster");
     if (!bad && priority != Py_None) {

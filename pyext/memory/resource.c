@@ -255,6 +255,7 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
 }
 
 int cudago_size(PyObject *o, const char *name, uint64_t *size) {
+    if (PyBool_Check(o)) return PyErr_Format(PyExc_TypeError, "%s must be an int, not %R", name, (PyObject *)Py_TYPE(o)), -1;
     PyObject *number = PyLong_CheckExact(o) ? o : cudago_index(o, name);
     if (!number) return -1;
     int overflow;

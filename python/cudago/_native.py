@@ -88,6 +88,13 @@ def whole(value: object, name: str) -> int:
     return operator.index(cast("SupportsIndex", value))
 
 
+def text(value: str | None, name: str) -> str:
+    """Return an argument that is a str, or empty for None; TypeError with its name otherwise."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return value or ""
+
+
 def items(values: Iterable[_T], name: str, of: str) -> list[_T]:
     """Return what an argument has, as a list; an error with its name if it cannot be iterated."""
     try:

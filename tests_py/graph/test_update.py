@@ -124,6 +124,10 @@ def test_nodes_can_be_switched_off_and_on(graph, a, stream, kernels):
     with graph.instantiate() as step:
         assert step["ten"].enabled is step["tell"].enabled is True
         step["ten"].disable()
+        for wrong in (None, "x", 1):
+            with pytest.raises(TypeError, match="enabled must be a bool, not"):
+                step["ten"].enabled = wrong
+        assert not step["ten"].enabled
         step["ten"].enabled = False
         step["tell"].enabled = False
         step.launch(stream)

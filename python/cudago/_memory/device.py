@@ -14,7 +14,7 @@ from .._card import card
 from .._cold import read
 from .._gopy import api
 from .._late import late
-from .._native import final, whole
+from .._native import final, text, whole
 from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
@@ -228,10 +228,11 @@ class Device(_core.Device):
         ...     urgent.name
         'urgent'
         """
+        shown = text(name, "name")
         stream: Stream = _core._stream_new(self, whole(priority, "priority"), blocking)
         _made[stream._id] = stream
-        if name:
-            stream._name = str(name)
+        if shown:
+            stream._name = shown
         return stream
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 from .. import _core
 from .._cold import read
 from .._gopy import api
-from .._native import final, number_text, whole
+from .._native import final, number_text, text, whole
 from .._ordinal import device_at
 from .stream import _made
 
@@ -123,10 +123,11 @@ class GreenContext(_core.GreenContext):
         ----------
         ``cuGreenCtxStreamCreate``
         """
+        shown = text(name, "name")
         stream = self._stream(whole(priority, "priority"))
         _made[stream._id] = stream
-        if name:
-            stream._name = str(name)
+        if shown:
+            stream._name = shown
         return stream
 
     def __repr__(self) -> str:
