@@ -171,6 +171,30 @@ def test_arrays_that_do_not_fit(arrays, stream, three, name, error, match):
         taken(arrays, stream, Weights(three, name))
 
 
+@dataclass
+class Bytes:
+    u: ctypes.c_uint8 * 2
+    i: ctypes.c_int8 * 2
+    name: ctypes.c_char * 4
+    pad: ctypes.c_int16
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_bytes_are_arrays_of_8_bits(arrays, stream, kind):
+    made = Bytes(kind(b"\1\0"), kind(b"\xfe\xff"), b"\3\0ab", 0)
+    assert taken(arrays, stream, made)[:3] == [1, -2, 3]
+
+
+@pytest.mark.parametrize("field", ["u", "i"])
+@pytest.mark.parametrize(
+    ("wrong", "error"), [(b"abc", ValueError), (b"", ValueError), ("ab", TypeError)]
+)
+def test_bytes_of_another_length(arrays, stream, field, wrong, error):
+    made = Bytes(**{"u": b"ab", "i": b"ab", "name": b"abcd", "pad": 0, field: wrong})
+    with pytest.raises(error, match=rf"'{field}' of Bytes must be an array of 2 u?int8, got b?'"):
+        taken(arrays, stream, made)
+
+
 class CRange(ctypes.Structure):
     """As Bounds."""
 

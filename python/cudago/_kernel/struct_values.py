@@ -187,7 +187,8 @@ def _without_memory(value: object) -> Any:
 
 def _array(place: Place, value: Any, base: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Return an array of exactly this shape; each element is taken as a field would be."""
-    if base.kind == "S" and isinstance(value, (bytes, bytearray)) and base.itemsize == 1:
+    given = value
+    if base.kind in "Siu" and isinstance(value, (bytes, bytearray)) and base.itemsize == 1:
         value = np.frombuffer(value, base)
     elif _is_array_of_ctypes(value):
         value = np.frombuffer(bytes(value), np.dtype(type(value)))[0]
@@ -195,13 +196,13 @@ def _array(place: Place, value: Any, base: np.dtype[Any], shape: tuple[int, ...]
     expected = f"an array of {' x '.join(map(str, shape))} {kind}"
     if _is_array(value):
         if value.shape != shape:
-            place.refuse(ValueError, expected, value)
+            place.refuse(ValueError, expected, given)
         if value.dtype == base or np.can_cast(value.dtype, base, "safe"):
             return value
     elif isinstance(value, (str, bytes, bytearray)) or not _is_sequence(value):
-        place.refuse(TypeError, expected, value)
+        place.refuse(TypeError, expected, given)
     if len(value) != shape[0]:
-        place.refuse(ValueError, expected, value)
+        place.refuse(ValueError, expected, given)
     inner = np.dtype((base, shape[1:]))
     made = np.zeros(shape, base)
     for i in range(shape[0]):
