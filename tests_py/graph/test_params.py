@@ -48,6 +48,7 @@ def test_of_a_kernel(graph, a, kernels, stream):
         assert (params.config, params.kernel) == (CONFIG, kernels["add"])
         assert params.args == (a, 3, N)
         assert params.args[0] is a
+        assert params.arguments is params.args
         assert repr(params).startswith("KernelNodeParams(config=LaunchConfig(grid=(1, 1, 1)")
         assert "kernel=<cudago.Kernel add(u64, u32, u32)>" in repr(params)
     with pytest.raises(AttributeError):

@@ -72,12 +72,17 @@ class KernelNodeParams(_Params):
     args : tuple
         The arguments: the objects that were passed, where these have memory, otherwise numbers,
         bytes or None. A struct with memory is its bytes and what keeps the memory: a kernel takes
-        it again, and ``bytes(arg)`` are its bytes.
+        it again, and ``bytes(arg)`` are its bytes. `arguments` is the same.
     """
 
     config: LaunchConfig
     kernel: Kernel
     args: tuple[Any, ...]
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The same as ``args``."""
+        return self.args
 
 
 @dataclass(frozen=True, eq=False, repr=False)
