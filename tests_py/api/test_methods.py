@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import MethodDescriptorType
 
 import pytest
@@ -22,3 +24,28 @@ def test_native_methods_are_of_the_public_class(cls):
     own = [m for m in found.values() if isinstance(m, MethodDescriptorType)]  # others override one
     assert own
     assert {m.__objclass__ for m in own} == {cls}
+
+
+def program():
+    """A program with a kernel."""
+    return cu.Program('extern "C" __global__ void f() {}')
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        program,
+        lambda: program().compile(),
+        lambda: program().compile()["f"],
+        lambda: cu.elementwise("float x", "float z", "z = x"),
+        lambda: cu.reduce("float x", "float z", "a + b"),
+        lambda: cu.graph(lambda: None),
+    ],
+)
+def test_weak_references(driver, make):
+    thing = make()
+    told = weakref.ref(thing)
+    assert told() is thing
+    del thing
+    gc.collect()
+    assert told() is None

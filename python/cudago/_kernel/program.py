@@ -60,7 +60,7 @@ class Program:
     'nothing'
     """
 
-    __slots__ = ("_options", "kind", "source")
+    __slots__ = ("__weakref__", "_options", "kind", "source")
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class ElementwiseKernel:
     <cudago.ElementwiseKernel elementwise(float x, float a) -> float z>
     """
 
-    __slots__ = ("_inputs", "_kernels", "_name", "_operation", "_options", "_output")
+    __slots__ = ("__weakref__", "_inputs", "_kernels", "_name", "_operation", "_options", "_output")
 
     def __init__(
         self,

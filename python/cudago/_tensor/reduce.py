@@ -120,6 +120,7 @@ class ReduceKernel:
     """
 
     __slots__ = (
+        "__weakref__",
         "_identity",
         "_input",
         "_kernels",
