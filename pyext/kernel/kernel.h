@@ -324,6 +324,8 @@ int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject
 int cudago_wrong_element(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t element);
 int cudago_wrong_count(KernelObject *kernel, int want, Py_ssize_t got);
 int cudago_wrong_layout(cudago_packing *p);   /* of the exception that is set, for p->index */
+/* Says so of an array of the host, if that is what is wrong. kernel: its name, or NULL. */
+int cudago_wrong_host_layout(PyObject *arg, const char *what, PyObject *kernel);
 int cudago_raise_parameter_closed(cudago_packing *p); /* the same */
 /* Writes an int or a float itself, as nearly all scalars are, if the parameter takes it. 0: it is none, or is refused;
  * nothing is raised. */

@@ -118,7 +118,7 @@ static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, ui
 int cudago_pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
     OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, cudago_parameter_name(pk->index));
-    if (!o) return -1;
+    if (!o) return cudago_wrong_host_layout(arg, cudago_parameter_name(pk->index), pk->kernel->name);
     int r = pack_operand(pk, p, o, to);
     Py_DECREF(o);
     return r;

@@ -101,6 +101,34 @@ int cudago_wrong_layout(packing *pk) {
     Py_XDECREF(trace);
     return -1;
 }
+/* Is the error, which stays, about the layout of an array of the host? */
+static int has_gaps(PyObject *arg) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) || !PyObject_CheckBuffer(arg)) return 0;
+    PyObject *type, *value, *trace;
+    Py_buffer view;
+    PyErr_Fetch(&type, &value, &trace);
+    int gaps = 0;
+    if (!PyObject_GetBuffer(arg, &view, PyBUF_RECORDS_RO)) {
+        gaps = !PyBuffer_IsContiguous(&view, 'C');
+        PyBuffer_Release(&view);
+    }
+    if (!cudago_forgive()) return PyErr_Restore(type, value, trace), gaps;
+    Py_XDECREF(type); /* Ctrl-C comes first */
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return 0;
+}
+
+int cudago_wrong_host_layout(PyObject *arg, const char *what, PyObject *kernel) {
+    if (!has_gaps(arg)) return -1;
+    PyObject *of = kernel ? PyUnicode_FromFormat(" of kernel %U", kernel) : PyUnicode_FromString("");
+    if (of)
+        PyErr_Format(PyExc_BufferError,
+                     "%s%U: the array has gaps between its elements or is not in row-major order: pass a copy, np.ascontiguousarray(x)", what, of);
+    Py_XDECREF(of);
+    return -1;
+}
+
 int cudago_raise_parameter_closed(packing *pk) {
     Py_ssize_t n;
     const char *name = PyUnicode_AsUTF8AndSize(pk->kernel->name, &n); /* C has used it before */

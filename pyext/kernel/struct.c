@@ -64,9 +64,10 @@ static int make_room(packing *pk) {
 
 static int keep_inside(packing *pk, OperandObject *o) { return make_room(pk) ? -1 : cudago_pack_keep(pk, o); }
 
-/* Of a tensor with gaps: says which field has it, as cudago_wrong_layout says of arguments. */
+/* Of a tensor or an array with gaps: says which field has it, as cudago_wrong_layout says of arguments. */
 static int wrong_field(const char *what, PyObject *object) {
-    if (!cudago_is_tensor(object) || !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+    if (!cudago_is_tensor(object)) return cudago_wrong_host_layout(object, what, NULL);
+    if (!PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_Format(type, "%s: %S: pass a copy, x.contiguous(stream=s)", what, value ? value : Py_None);

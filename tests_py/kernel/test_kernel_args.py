@@ -301,6 +301,25 @@ def test_an_object_without_memory(kernels, stream):
         cu.launch(stream, ONE, kernels["add"], object(), 1, 1)
 
 
+@pytest.mark.parametrize(
+    "thing",
+    [
+        np.zeros((4, 4), "i4")[:, 1],
+        np.zeros((4, 4), "i4").T[:2],
+        memoryview(np.zeros(8, "i4"))[::2],
+    ],
+    ids=["column", "transposed", "memoryview"],
+)
+def test_arrays_with_gaps_are_refused_with_advice(kernels, device, stream, thing):
+    match = r"parameter 0 of kernel add: the array has gaps .* np\.ascontiguousarray\(x\)"
+    with pytest.raises(BufferError, match=match):
+        cu.launch(stream, ONE, kernels["add"], thing, 1, 1)
+    graph = cu.Graph(device)
+    with pytest.raises(BufferError, match=match):
+        graph.launch(ONE, kernels["add"], thing, 1, 1)
+    assert not graph.nodes
+
+
 # Where kernels read ordinary host memory, it is an argument as it is; elsewhere it is refused.
 HOSTS = {
     "numpy": lambda: np.arange(16, dtype="i4"),

@@ -296,6 +296,12 @@ def test_what_is_no_pointer(code, stream, value, error, match):
         cu.launch(stream, ONE, code[name], value)
 
 
+def test_an_array_with_gaps(code, stream):
+    match = r"field 'p' of P: the array has gaps .* np\.ascontiguousarray\(x\)"
+    with pytest.raises(BufferError, match=match):
+        cu.launch(stream, ONE, code["st"], P(np.zeros(8, "i4")[::2], 1))
+
+
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)  # a GPU does not read an array
 def test_read_only_memory_is_not_stored_through(driver, code, stream):
     array = cu.PinnedMemoryResource().allocate(4).view("i4").numpy(stream=stream)
