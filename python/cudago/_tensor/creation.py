@@ -174,7 +174,8 @@ def full(
     shape : int or sequence of int
         Sizes of the dimensions.
     value : number
-        Value of every element, which must fit `dtype`: see `Tensor.fill`.
+        Value of every element, which must fit `dtype`: see `Tensor.fill`. For a bool it is
+        converted as NumPy does: True unless it is zero.
     dtype : dtype_like
         Element type, as for `empty`.
     stream : Stream
