@@ -72,7 +72,7 @@ def test_rows(memory, stream):
     ):
         overlap = dst.shape[1] != 3
         if overlap:
-            with pytest.raises(ValueError, match=r"dst \(16 bytes in 4 rows at .*overlap"):
+            with pytest.raises(ValueError, match=MATCH):
                 dst.copy_from(src, stream=stream)
         else:
             kept = memory.view("u1").numpy(stream=stream)
@@ -107,7 +107,7 @@ def test_nodes_updates_and_slots(memory, stream, device):
     with cu.Graph(device) as graph:
         with pytest.raises(ValueError, match=MATCH):
             graph.memcpy(memory[:16], memory[8:24])
-        with pytest.raises(ValueError, match="16 bytes in 4 rows"):
+        with pytest.raises(ValueError, match=MATCH):
             matrix = memory.view("u1", (8, 8))
             graph.memcpy(matrix[:4, :4], matrix[2:6, 1:5])
         node = graph.memcpy(memory[:16], memory[32:48], name="copy")

@@ -97,7 +97,7 @@ class Builder(SignalNodes, Branching):
         ------
         ValueError
             If sizes or shapes differ, one node cannot copy between such strides, or the sides
-            overlap, as for `Buffer.copy_from`.
+            overlap, as for `Buffer.copy_from` and `Tensor.copy_from`.
 
         References
         ----------

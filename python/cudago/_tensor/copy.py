@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _core
 from .._driver import driver_name
 from .._numpy import np
-from . import packed, strided
+from . import overlap, packed, strided
 from .place import is_packed, is_pageable
 
 if TYPE_CHECKING:
@@ -164,15 +164,19 @@ def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None
     """
     if not dst.size:
         return
-    if is_packed(dst) and not (packed.is_whole(dst) and src.is_contiguous):
-        packed.copy(dst, src, stream)
-        return
-    if dst.is_contiguous and src.is_contiguous:
+    is_whole = not is_packed(dst) or (packed.is_whole(dst) and src.is_contiguous)
+    if is_whole and dst.is_contiguous and src.is_contiguous:
         _copy_piece(dst, src, stream, given)
         return
     pageable = is_pageable(dst), is_pageable(src)
+    if not all(pageable):
+        overlap.check_once(dst, "dst")
+    if not is_whole:
+        packed.copy(dst, src, stream)
+        return
     if all(pageable):
-        _host_array(dst)[...] = _host_array(src)
+        of = _host_array(src)  # of what overlaps, NumPy may read what it has written
+        _host_array(dst)[...] = of.copy() if overlap.share(dst, src) else of
         return
     _check_apart(dst, src)
     plan = _plan_of(dst, src)
@@ -194,28 +198,13 @@ def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None
 
 
 def _check_apart(dst: Tensor, src: Tensor) -> None:
-    """Refuse a copy of memory onto itself in another order.
-
-    Only where neither side has gaps, so that some byte is on both; of rows the driver's caller can
-    tell.
-    """
-    first, end = _range(dst)
-    other, last = _range(src)
-    if first >= last or other >= end or dst.nbytes != end - first or src.nbytes != last - other:
-        return
-    if dst.handle == src.handle and dst.strides == src.strides:
+    """Refuse a copy that reads what it writes, unless it is each element onto itself."""
+    if not overlap.share(dst, src) or overlap.are_same(dst, src):
         return
     raise ValueError(
-        f"dst ({dst.nbytes} bytes at {first:#x}) and src (at {other:#x}) overlap: a copy moves its "
-        "bytes in any order, so copy by way of other memory"
+        f"dst ({dst.nbytes} bytes at {dst.handle:#x}) and src (at {src.handle:#x}) overlap: a copy "
+        "moves its bytes in any order, so copy by way of other memory"
     )
-
-
-def _range(t: Tensor) -> tuple[int, int]:
-    """Return the addresses of the first byte, and of that behind the last."""
-    ends = [(n - 1) * s for n, s in zip(t.shape, strided.Side.of(t).strides, strict=True)]
-    first = t.handle + sum(min(0, e) for e in ends)
-    return first, t.handle + sum(max(0, e) for e in ends) + t.itemsize
 
 
 def _is_elsewhere(t: Tensor, stream: Stream) -> bool:
@@ -346,7 +335,7 @@ def box(
 
     `given` is what the tensors were made of.
     """
-    _check_alike(dst, src)
+    _check_sides(dst, src)
     plan = _plan_of(dst, src)
     if plan.calls != 1 or not dst.size:
         return None
@@ -355,7 +344,7 @@ def box(
     return to, _core._operand(_bytes_from(src, at[1]), given[1], False), plan.box
 
 
-def _check_alike(dst: Tensor, src: Tensor) -> None:
+def _check_sides(dst: Tensor, src: Tensor) -> None:
     """Raise an error if no node can copy between two tensors, of which one has gaps."""
     if is_packed(dst) or is_packed(src):
         name = dst.dtype_name if is_packed(dst) else src.dtype_name
@@ -368,6 +357,8 @@ def _check_alike(dst: Tensor, src: Tensor) -> None:
             f"dst has shape {dst.shape} of {dst.dtype_name}, src {src.shape} of {src.dtype_name}: "
             "a copy of memory with gaps needs the same shape and elements of one size"
         )
+    overlap.check_once(dst, "dst")
+    _check_apart(dst, src)
 
 
 def one_launch(dst: Tensor, src: Tensor, given: tuple[Any, Any], device: Device) -> tuple[Any, ...]:
@@ -375,7 +366,7 @@ def one_launch(dst: Tensor, src: Tensor, given: tuple[Any, Any], device: Device)
 
     `given` is what the tensors were made of, and `device` the graph's.
     """
-    _check_alike(dst, src)
+    _check_sides(dst, src)
     launched = None
     if not is_pageable(dst) and not is_pageable(src) and _one_device(dst, src) and dst.size:
         strided.check_reach(device, "graph", dst=dst, src=src)

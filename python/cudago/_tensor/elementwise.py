@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._kernel.launch import launch
 from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
-from . import walk
+from . import overlap, walk
 from .expression import (
     EACH,
     TYPES,
@@ -299,13 +299,9 @@ class ElementwiseKernel:
     def _refuse_overlap(self, values: list[Any], out: Tensor) -> None:
         """Refuse an output in which an element lies where others of an input are still read."""
         own = walk.over(out, out.shape)
-        if not out.is_contiguous and walk.overlaps_itself(out):
-            raise ValueError(
-                f"{self._output[1]} of {self._name} has elements that may lie in the same memory, "
-                f"by its strides {out.strides}: each must be written once"
-            )
+        overlap.check_once(out, f"{self._output[1]} of {self._name}")
         for (_, parameter), value in zip(self._inputs, values, strict=True):
-            if not isinstance(value, Tensor) or value is out or walk.are_apart(value, out):
+            if not isinstance(value, Tensor) or value is out or not overlap.share(value, out):
                 continue
             place = value.handle, value.itemsize, walk.over(value, out.shape)
             if place != (out.handle, out.itemsize, own):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
-from . import walk
+from . import overlap, walk
 from .axes import SOURCE, Axes, Plan, PlanCode
 from .creation import empty
 from .expression import (
@@ -346,12 +346,8 @@ class ReduceKernel:
                 f"{self._output[1]} of {self._name} must have shape {shape}, which remains of "
                 f"{x.shape}, got {out.shape}"
             )
-        if walk.overlaps_itself(out):
-            raise ValueError(
-                f"{self._output[1]} of {self._name} has elements that may lie in the same memory, "
-                f"by its strides {out.strides}: each must be written once"
-            )
-        if not walk.are_apart(x, out):
+        overlap.check_once(out, f"{self._output[1]} of {self._name}")
+        if overlap.share(x, out):
             raise ValueError(
                 f"{self._output[1]} of {self._name} overlaps with {self._input[1]}: out= must have "
                 "no memory in common with it, or the kernel reads what it has written: pass "

@@ -143,9 +143,10 @@ class Tensor(_core.Tensor):
             less than a byte and one side has gaps, shares a byte with other elements, or is an
             array of NumPy's that is written to.
         ValueError
-            If the shapes differ; or if the sides overlap, as ``t[1:]`` and ``t[:-1]``, and are not
-            the same: a GPU moves elements in any order. This is found of memory without gaps, and
-            of rows. What is all in pageable memory may overlap.
+            If the shapes differ. If the sides share elements, as ``t[1:]`` and ``t[:-1]``, and are
+            not the same, or elements of this tensor share memory: a GPU moves elements in any
+            order. Sides of which one lies in the gaps of the other, as ``t[::2]`` and ``t[1::2]``,
+            share none. What is all in pageable memory may overlap.
 
         See Also
         --------
@@ -201,6 +202,9 @@ class Tensor(_core.Tensor):
             If, during a capture, the copy would take more than 65536 nodes; or if elements have
             less than a byte and one side has gaps, shares a byte with other elements, or is an
             array of NumPy's that is written to.
+        ValueError
+            If the shapes differ, or the sides share elements, or elements of `dst` share memory, as
+            for `copy_from`.
 
         See Also
         --------

@@ -125,53 +125,6 @@ def rows(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
-def _steps(tensor: Tensor) -> list[tuple[int, int]]:
-    """Return (stride in bytes, how often) of each dimension that has steps."""
-    item = tensor.itemsize
-    each = zip(tensor.shape, tensor.strides, strict=True)
-    return [(s * item, n - 1) for n, s in each if n > 1 and s]
-
-
-def _span(tensor: Tensor, ring: int) -> tuple[int, int]:
-    """Return the first and the last byte; of addresses modulo `ring`, where that is not 0."""
-    steps = [s * n for s, n in _steps(tensor) if not ring or s % ring]
-    low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-    return tensor.handle + low, tensor.handle + high + tensor.itemsize
-
-
-def are_apart(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors are seen to have no byte in common.
-
-    Neither where they lie, nor where they lie modulo a stride: so are the columns of a matrix, and
-    each second element beside the others. Of few tensors that are apart it is not seen.
-    """
-    if not a.size or not b.size:
-        return True
-    if a.is_contiguous and b.is_contiguous:
-        return a.handle + a.nbytes <= b.handle or b.handle + b.nbytes <= a.handle
-    strides = {abs(s) for s, _ in (*_steps(a), *_steps(b))}
-    for ring in (0, *strides, math.gcd(*strides)):
-        (start, end), (first, last) = _span(a, ring), _span(b, ring)
-        if not ring and (end <= first or last <= start):
-            return True
-        behind = (first - start) % ring if ring else 0
-        if ring and behind >= end - start and behind + last - first <= ring:
-            return True
-    return False
-
-
-def overlaps_itself(tensor: Tensor) -> bool:
-    """Whether elements of a tensor may have bytes in common."""
-    span = tensor.itemsize
-    if any(n > 1 and not s for n, s in zip(tensor.shape, tensor.strides, strict=True)):
-        return tensor.size > 0
-    for stride, n in sorted((abs(s), n) for s, n in _steps(tensor)):
-        if stride < span:
-            return True
-        span += stride * n
-    return False
-
-
 def check_place(tensor: Tensor, what: str, is_written: bool) -> None:
     """Raise what a launch would, to which a pointer does not tell all that a tensor does."""
     if is_written and tensor.is_readonly:
