@@ -256,9 +256,7 @@ def _faults() -> list[str]:
                 device.sync()
             except cu.CheckError:  # which is in the reports
                 pass
-            except (
-                cu.DeviceFaultError
-            ) as e:  # perhaps of a kernel that the script has not waited for
+            except cu.DeviceFaultError as e:  # of a kernel that the script has not waited for
                 faults.append(str(e))
     return faults
 
