@@ -59,7 +59,7 @@ func (w *watch) Busy() bool {
 
 // Patience implements [finalize.Standing].
 func (w *watch) Patience() time.Duration {
-	if w.looked == w.used {
+	if w.looked.Equal(w.used) {
 		return batchAge
 	}
 	return rest
