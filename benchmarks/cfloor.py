@@ -22,7 +22,6 @@ from measure import Case
 _UPDATES = (op.BIND, op.UPDATE, op.UPDATE_NAMED, op.UPDATE_ALL)
 _U, _H, _PTR = c.c_uint, c.c_void_p, c.c_uint64
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
-_LEGACY = 1  # CU_STREAM_LEGACY
 _WITHOUT_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 _UNIFIED = 4  # CU_MEMORYTYPE_UNIFIED
 _THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
@@ -199,8 +198,6 @@ class Floor:
         return [
             self._launch_kernel(op.LAUNCH),
             self._launch_kernel(op.LAUNCH_THERE),
-            self._launch_kernel(op.LAUNCH_TORCH_THERE),
-            self._launch_behind(),
             *(self._launch_graph(op.GRAPH[nodes], nodes) for nodes in op.GRAPH),
             self._add_node(),
             self._add_copy(),
@@ -226,16 +223,20 @@ class Floor:
             calls,
         )
 
+    def launch(self) -> tuple[object, ...]:
+        """Return what another loop needs for a launch behind the work in another stream.
+
+        The functions; the kernel, its block size and the parameters; an event and the stream.
+        """
+        names = ("cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent")
+        event = self._new("cuEventCreate", _U(_WITHOUT_TIMING))
+        calls = (c.cast(getattr(self._driver, name), _H) for name in names)
+        kernel = (self._kernel, _U(op.BLOCK), c.cast(self._params, _H))
+        return *calls, *kernel, event, self._stream
+
     def _launch_kernel(self, operation: str) -> Case:
         args = (self._kernel, _U(op.BLOCK), self._stream, self._params)
         return self._case(operation, "launch_kernel", ("cuLaunchKernel",), *args)
-
-    def _launch_behind(self) -> Case:
-        """Launch behind the default stream, which PyTorch works in."""
-        functions = ("cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel")
-        event = self._new("cuEventCreate", _U(_WITHOUT_TIMING))
-        args = (self._kernel, _U(op.BLOCK), self._stream, self._params)
-        return self._case(op.LAUNCH_TORCH, "launch_behind", functions, event, _H(_LEGACY), *args)
 
     def _instantiate(self, graph: c.c_void_p) -> c.c_void_p:
         return self._new("cuGraphInstantiateWithFlags", graph, c.c_uint64(0))

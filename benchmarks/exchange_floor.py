@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The C floor of exchange with PyTorch: its own part of an import and of an export, from C.
+"""The C floor of exchange with PyTorch: its own part of an import, an export and a launch, from C.
 
 `cfloor/exchange.c` has the loops. What cudago costs on top of them is the rest of the row.
 """
@@ -18,6 +18,25 @@ from measure import Case
 
 LIBRARY = "C floor"
 _CPU, _CUDA = 1, 2  # DLPack's device types
+
+
+class _Launch(c.Structure):
+    """What a launch needs, as in exchange.c."""
+
+    _fields_ = (
+        ("launch", c.c_void_p),
+        ("record", c.c_void_p),
+        ("wait", c.c_void_p),
+        ("kernel", c.c_void_p),
+        ("block", c.c_uint),
+        ("params", c.c_void_p),
+        ("event", c.c_void_p),
+        ("stream", c.c_void_p),
+    )
+
+    def __init__(self, floor: cfloor.Floor) -> None:
+        super().__init__(*floor.launch())
+        self.floor = floor  # whose parameters C reads
 
 
 def _python(name: str, result: type, *arguments: type) -> Callable[..., int]:
@@ -47,22 +66,39 @@ def cases(where: str) -> list[Case]:
     kind = c.c_int32(_CUDA if where == "cuda" else _CPU)
     address = c.c_void_p(data.data_ptr())
 
-    def case(operation: str, loop: str, *arguments: object) -> Case:
+    def settle() -> None:
+        if where == "cuda":
+            torch.cuda.synchronize()
+
+    def case(
+        operation: str, loop: str, *arguments: object, stream: torch.cuda.Stream | None = None
+    ) -> Case:
         run = getattr(loops, loop)
         run.restype = c.c_int64
 
         def batch() -> float:
+            if where == "cuda":
+                torch.cuda.set_stream(stream or torch.cuda.default_stream())
             assert tensor.data_ptr() and data.data_ptr()  # alive, both
             elapsed = int(run(*arguments))
             if elapsed < 0:
                 raise RuntimeError(f"{loop}: PyTorch refused")
             return elapsed
 
-        return Case(operation, LIBRARY, batch, lambda: None, op.calls_per_batch(operation))
+        return Case(operation, LIBRARY, batch, settle, op.calls_per_batch(operation))
 
     calls, theirs = c.c_int64(op.calls_per_batch(op.IMPORT)), c.py_object(tensor)
     assert op.calls_per_batch(op.EXPORT) == calls.value
-    return [
+    found = [
         case(op.IMPORT, "import_tensor", table, storage, release, calls, theirs),
         case(op.EXPORT, "export_tensor", table, release, calls, address, kind),
     ]
+    if where == "cuda":
+        launch = _Launch(cfloor.Floor())
+        launches = c.c_int64(op.calls_per_batch(op.LAUNCH_TORCH))
+        given = (table, storage, release, launches, theirs, c.byref(launch))
+        side = torch.cuda.Stream()
+        for operation, stream in ((op.LAUNCH_TORCH, None), (op.LAUNCH_TORCH_THERE, side)):
+            behind = c.c_int(stream is None)
+            found.append(case(operation, "launch_with_tensor", *given, behind, stream=stream))
+    return found

@@ -125,9 +125,9 @@ What a call costs the calling thread, in nanoseconds. Each operation is measured
 to 100 calls, or of 1,000 where nothing is put into a stream: the first number is the median of the
 batches' means, the one after the slash their 99th percentile. The device does almost nothing
 meanwhile, and waiting for it is counted only where the operation says so. The *C floor* is the same
-driver calls in a loop in C, the *Python floor* is a function of C, called from Python, that does
-nothing but make them, and *ratio* is cudago's median over that of the C floor. An empty cell was
-not measured.
+driver calls in a loop in C, with PyTorch's own part where a tensor of PyTorch's is taken or made.
+The *Python floor* is a function of C, called from Python, that does nothing but make the calls, and
+*ratio* is cudago's median over that of the C floor. An empty cell was not measured.
 
 """
 

@@ -60,17 +60,6 @@ int64_t capture_kernels(
 	return r == 0 ? now() - start : -(int64_t)r;
 }
 
-// Behind what is in the stream `first`.
-int64_t launch_behind(
-	CUresult (*cuEventRecord)(handle, handle), CUresult (*cuStreamWaitEvent)(handle, handle, unsigned),
-	CUresult (*cuLaunchKernel)(handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-		unsigned, handle, void **, void **),
-	int64_t calls, handle event, handle first, handle kernel, unsigned block, handle stream, void **params)
-{
-	LOOP((r = cuEventRecord(event, first)) != 0 || (r = cuStreamWaitEvent(stream, event, 0)) != 0 ?
-		r : cuLaunchKernel(kernel, 1, 1, 1, block, 1, 1, 0, stream, params, NULL));
-}
-
 int64_t launch_graph(CUresult (*cuGraphLaunch)(handle, handle), int64_t calls, handle exec, handle stream)
 {
 	LOOP(cuGraphLaunch(exec, stream));

@@ -37,8 +37,10 @@ typedef struct {
 	void *managed_tensor_from_py_object_no_sync;
 	int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned *tensor, void **out);
 	int (*dltensor_from_py_object_no_sync)(void *object, DLTensor *out);
-	void *current_work_stream;
+	int (*current_work_stream)(int32_t device_type, int32_t device_id, void **out);
 } DLPackExchangeAPI;
+
+typedef int CUresult;
 
 static int64_t now(void)
 {
@@ -56,6 +58,44 @@ int64_t import_tensor(const DLPackExchangeAPI *table, void *(*storage)(void *, v
 		DLTensor t;
 		void *memory = storage(object, NULL);
 		if (memory == NULL || table->dltensor_from_py_object_no_sync(object, &t) != 0)
+			return -1;
+		release(memory);
+	}
+	return now() - start;
+}
+
+typedef struct {
+	CUresult (*cuLaunchKernel)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		unsigned, void *, void **, void **);
+	CUresult (*cuEventRecord)(void *, void *);
+	CUresult (*cuStreamWaitEvent)(void *, void *, unsigned);
+	void *kernel;
+	unsigned block;
+	void **params, *event, *stream;
+} Launch;
+
+// In the stream that PyTorch works in, or in another one behind it.
+static CUresult launch(const Launch *l, void *theirs, int behind)
+{
+	CUresult r = 0;
+	if (behind && (r = l->cuEventRecord(l->event, theirs)) == 0)
+		r = l->cuStreamWaitEvent(l->stream, l->event, 0);
+	return r != 0 ? r : l->cuLaunchKernel(l->kernel, 1, 1, 1, l->block, 1, 1, 0, behind ? l->stream : theirs, l->params, NULL);
+}
+
+// Launches of a kernel whose first argument is the tensor.
+int64_t launch_with_tensor(const DLPackExchangeAPI *table, void *(*storage)(void *, void *), void (*release)(void *),
+	int64_t calls, void *object, const Launch *l, int behind)
+{
+	int64_t start = now();
+	for (int64_t i = 0; i < calls; i++) {
+		DLTensor t;
+		void *theirs, *memory = storage(object, NULL);
+		if (memory == NULL || table->dltensor_from_py_object_no_sync(object, &t) != 0 ||
+			table->current_work_stream(t.device_type, t.device_id, &theirs) != 0)
+			return -1;
+		*(void **)l->params[0] = t.data;
+		if (launch(l, theirs, behind) != 0)
 			return -1;
 		release(memory);
 	}
