@@ -50,7 +50,7 @@ def test_a_driver_error_has_code_name_and_operation(device, stream):
 
 
 def test_what_refuses_code_has_code_name_and_operation(driver):
-    code = cu.ObjectCode.from_ptx("a\nb")
+    code = cu.ObjectCode.from_ptx(".version 7.0\n.target sm_75\n.address_size 64\nnothing\n")
     with pytest.raises(cu.PTXError, match=r"^cuModuleLoadDataEx: CUDA_ERR") as refused:
         code["x"]
     error = refused.value
