@@ -138,6 +138,7 @@ box, lower, upper, first, last, c, n = (1, 1, 8, 16), (0, 0), (0, 0), 0, 0, 4, 8
 shape, dtype = (4, 8), "f4"
 array = cu.OpaqueArray(shape, dtype, stream=stream, surfaces=True)
 ir = more = 'target triple = "nvptx64-nvidia-cuda"'
+program = cu.Program('extern "C" __global__ void k() {}')
 graph = cu.Graph(device)
 graph.memcpy(cu.zeros_like(x, stream=stream), x, name="name")
 step = graph.instantiate()
