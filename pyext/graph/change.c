@@ -125,10 +125,10 @@ static int with_values(ExecObject *self, cudago_change *c, uint8_t *values) {
     PyObject *args[CUDAGO_MAX_PARAMS]; /* only what changes is set */
     for (int i = 0; i < c->n; i++) args[c->which[i]] = c->given[i];
     cudago_packing p;
-    if (cudago_pack_some(&p, c->kernel, (cudago_kernel *)c->k, args, c->which, c->n, values)) return -1;
+    if (cudago_pack_some(&p, c->kernel, (cudago_kernel *)c->k, args, c->which, c->n, values)) return cudago_tell_parameter(c->kernel);
     int r = with_packed(self, c, &p);
     cudago_pack_free(&p);
-    return r;
+    return r < 0 ? cudago_tell_parameter(c->kernel) : r;
 }
 
 int cudago_change_make(ExecObject *self, cudago_change *c) {

@@ -32,6 +32,7 @@ PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t dev
         cudago_pack_free(&p);
     }
     if (values != small) free(values);
+    if (!r) cudago_tell_parameter(ko);
     return r;
 }
 

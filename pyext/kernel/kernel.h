@@ -324,6 +324,8 @@ int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject
 int cudago_wrong_element(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t element);
 int cudago_wrong_count(KernelObject *kernel, int want, Py_ssize_t got);
 int cudago_wrong_layout(cudago_packing *p);   /* of the exception that is set, for p->index */
+/* Adds the parameter's name to the error that is set, if that begins with the number and the name is known; returns -1. */
+int cudago_tell_parameter(KernelObject *kernel);
 /* Says so of an array of the host, if that is what is wrong. kernel: its name, or NULL. */
 int cudago_wrong_host_layout(PyObject *arg, const char *what, PyObject *kernel);
 int cudago_raise_parameter_closed(cudago_packing *p); /* the same */

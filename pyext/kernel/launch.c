@@ -247,7 +247,7 @@ static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *k
         if (p.keep || p.own || p.record || p.n_lent) cudago_pack_free(&p);
     }
     if (values != small) free(values);
-    return r;
+    return r ? cudago_tell_parameter(kernel) : 0;
 }
 
 /* named.py knows which parameter has which name. */

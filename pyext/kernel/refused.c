@@ -101,6 +101,51 @@ int cudago_wrong_layout(packing *pk) {
     Py_XDECREF(trace);
     return -1;
 }
+
+/* --- names ---------------------------------------------------------------------------------------------------------------- */
+
+/* " (parameter 3 is n)", a new reference; NULL if the text does not begin with the number, or the name is not known. */
+static PyObject *name_of(PyObject *text, KernelObject *kernel) {
+    static const char begin[] = "parameter ";
+    Py_ssize_t n;
+    const char *utf8 = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &n) : NULL;
+    if (!utf8 || strncmp(utf8, begin, sizeof begin - 1)) return NULL;
+    char *end;
+    long index = strtol(utf8 + sizeof begin - 1, &end, 10);
+    PyObject *names = end > utf8 + sizeof begin - 1 ? PyObject_GetAttrString((PyObject *)kernel, "parameter_names") : NULL;
+    int known = names && PyTuple_Check(names) && index >= 0 && index < PyTuple_Size(names);
+    PyObject *name = known ? PyUnicode_FromFormat(" (parameter %ld is %U)", index, PyTuple_GetItem(names, index)) : NULL;
+    Py_XDECREF(names);
+    return name;
+}
+
+/* The arguments of an exception whose text has the name at its end, a new reference; NULL if there is none to add. */
+static PyObject *named_arguments(PyObject *value, KernelObject *kernel) {
+    PyObject *args = PyObject_GetAttrString(value, "args"), *made = NULL;
+    PyObject *text = args && PyTuple_Check(args) && PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : NULL;
+    PyObject *name = name_of(text, kernel);
+    if (name && !PyUnicode_Tailmatch(text, name, 0, PyUnicode_GetLength(text), 1)) made = Py_BuildValue("(N)", PyUnicode_Concat(text, name));
+    Py_XDECREF(name);
+    Py_XDECREF(args);
+    return made;
+}
+
+int cudago_tell_parameter(KernelObject *kernel) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *args = value ? named_arguments(value, kernel) : NULL;
+    if (args) PyObject_SetAttrString(value, "args", args);
+    Py_XDECREF(args);
+    if (!cudago_forgive()) return PyErr_Restore(type, value, trace), -1;
+    Py_XDECREF(type); /* Ctrl-C comes first */
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
+
+/* --- layouts -------------------------------------------------------------------------------------------------------------- */
+
 /* Is the error, which stays, about the layout of an array of the host? */
 static int has_gaps(PyObject *arg) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) || !PyObject_CheckBuffer(arg)) return 0;

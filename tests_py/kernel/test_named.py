@@ -106,3 +106,42 @@ def test_a_conversion_that_closes(kernels, device, stream):
     with pytest.raises(cu.ClosedError):
         cu.launch(stream, CONFIG, kernels["copy"], n=Closes(x), x=x, y=x)
     gc.collect()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_errors_name_the_parameter(way, kernels, stream):
+    x, gone = cu.zeros(8, stream=stream), cu.zeros(8, stream=stream)
+    gone.close()
+    for kind, name, args in (
+        (TypeError, "parameter 3 is n", (2.0, x, x, 3.5)),
+        (TypeError, "parameter 0 is a", ("2", x, x, 8)),
+        (TypeError, "parameter 1 is x", (2.0, True, x, 8)),
+        (cu.ClosedError, "parameter 2 is y", (2.0, x, gone, 8)),
+    ):
+        with pytest.raises(kind, match=rf"^parameter \d of kernel saxpy.* \({name}\)$") as refused:
+            run(way, kernels["saxpy"], stream, *args)
+        assert str(refused.value).count("parameter") == 2
+    stream.sync()
+
+
+def test_errors_of_an_update_name_the_parameter(kernels, stream):
+    x, gone = cu.zeros(8, stream=stream), cu.zeros(8, stream=stream)
+    gone.close()
+    with cu.Graph() as graph:
+        graph.launch(CONFIG, kernels["saxpy"], 2.0, x, x, 8, name="saxpy")
+        with graph.instantiate() as step:
+            with pytest.raises(TypeError, match=r"\(parameter 3 is n\)$"):
+                step["saxpy"].update(n=3.5)
+            with pytest.raises(cu.ClosedError, match=r"\(parameter 1 is x\)$"):
+                step["saxpy"].update(x=gone)
+            step.launch(stream)
+    stream.sync()
+
+
+def test_errors_name_no_parameter_of_which_the_name_is_not_known(stream):
+    code = cu.ObjectCode.from_ptx(
+        ".version 7.0\n.target sm_75\n.address_size 64\n"
+        ".visible .entry k(.param .u32 k_param_0) { ret; }\n"
+    )
+    with pytest.raises(TypeError, match=r"^parameter 0 of kernel k must be .*'float'>\)$"):
+        cu.launch(stream, CONFIG, code["k"], 0.5)

@@ -153,7 +153,7 @@ def test_of_another_device(script, driver):
     assert (run.returncode, run.stderr) == (0, "")
     texts = [
         f"parameter 0 of kernel fetch is a texture for kernels on device {of}, the kernel is on "
-        f"device {at}: make one of memory of that device"
+        f"device {at}: make one of memory of that device (parameter 0 is t)"
         for of, at in ((1, 0), (1, 0), (1, 0), (0, 1))
     ]
     assert run.stdout.splitlines() == texts
