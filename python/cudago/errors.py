@@ -80,7 +80,8 @@ class DeviceFaultError(CUDAError):
     """Work on the device failed in a way that breaks its context.
 
     The fault may come from work that was queued long before the call that reports it. Later calls
-    on the same device fail too, until `Device.reset` or the end of the process.
+    on the same device fail too, until `Device.reset` or the end of the process. A note of the
+    exception says so.
     """
 
 
@@ -198,6 +199,11 @@ _CLASSES: dict[int, type[BaseException]] = {
 }
 
 
+_BROKEN = (
+    "work that was queued before has broken the device: each call on it fails until Device.reset() "
+    "or, if that fails too, until the process ends"
+)
+
 _LOOKUPS = ("cuModuleGetFunction", "cuModuleGetGlobal")
 
 
@@ -240,6 +246,8 @@ def _make(kind: int, code: int, message: str | None, detail: str | None) -> Base
         for key in ("name", "operation", "requested", "log", "options", "line", "column", "node"):
             if key in fields:
                 setattr(error, key, fields[key])
+    if cls is DeviceFaultError:
+        error.add_note(_BROKEN)
     return error
 
 

@@ -83,8 +83,8 @@ def test_after_a_fault(script, driver):
             try:
                 device.create_stream().sync()
                 raise AssertionError("the fault was not sticky")
-            except cu.DeviceFaultError:
-                pass
+            except cu.DeviceFaultError as e:
+                assert "each call on it fails until Device.reset()" in e.__notes__[0]
             try:
                 device.reset()
             except cu.DeviceFaultError as e:
