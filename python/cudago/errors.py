@@ -137,8 +137,8 @@ class CompileError(CUDAError):
 
     Notes
     -----
-    `code` and `name` are those of the compiler's or linker's header, such as 6 and
-    ``"NVRTC_ERROR_COMPILATION"``, and `operation` is its call, such as ``"nvrtcCompileProgram"``.
+    ``code`` and ``name`` are those of the compiler's or linker's header, such as 6 and
+    ``"NVRTC_ERROR_COMPILATION"``, and ``operation`` is its call, such as ``"nvrtcCompileProgram"``.
     They are empty where none of its calls failed, as where there is no compiler.
     """
 
