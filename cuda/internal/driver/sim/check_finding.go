@@ -27,6 +27,10 @@ type findings struct {
 	// Guarded by context.mu; of kernels stopped for a reset, which may be
 	// abandoned. Calls that wait report them too.
 	withheld []string
+
+	// Kernels were stopped for a reset that is not abandoned: what comes behind them is
+	// reached, and yet not done.
+	stopped atomic.Bool
 }
 
 // found notes a finding. Unless the checks collect, the next call that waits
@@ -53,6 +57,7 @@ func (c *context) found(text string, under checks) {
 func (c *context) withhold(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.findings.stopped.Store(true)
 	c.findings.withheld = append(c.findings.withheld, text+", for a reset of its device")
 	c.findings.untold.Add(1)
 }
@@ -60,6 +65,7 @@ func (c *context) withhold(text string) {
 // admit turns withheld reports into findings.
 func (c *context) admit() {
 	c.mu.Lock()
+	c.findings.stopped.Store(false)
 	texts := c.findings.withheld
 	c.findings.withheld = nil
 	c.mu.Unlock()

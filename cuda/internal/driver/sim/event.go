@@ -49,9 +49,13 @@ type record struct {
 }
 
 // run is called when the stream reaches the record.
-func (r *record) run(*execution) *failure {
+func (r *record) run(x *execution) *failure {
 	r.at.Store(int64(time.Since(started)))
-	if r.shared != nil {
+	switch {
+	case r.shared == nil:
+	case x.ctx.findings.stopped.Load():
+		r.shared.lose(r.number)
+	default:
 		r.shared.finish(r.number)
 	}
 	return nil

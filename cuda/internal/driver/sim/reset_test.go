@@ -199,6 +199,30 @@ func TestKernelsStoppedForAReset(t *testing.T) {
 	}
 }
 
+// Another process would take the work before the record for done.
+func TestAnEventBehindAKernelStoppedForAReset(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	k := driver.CheckerOf(o.API)
+	e, r := o.CuEventCreate(driver.CU_EVENT_INTERPROCESS | driver.CU_EVENT_DISABLE_TIMING)
+	ok(t, r)
+	handle, r := o.CuIpcGetEventHandle(e)
+	ok(t, r)
+	theirs, r := o.CuIpcOpenEventHandle(handle)
+	ok(t, r)
+	ok(t, o.CuEventRecord(e, o.stream))
+	ok(t, o.CuEventSynchronize(theirs))
+	spin := driver.CUlaunchConfig{GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1, HStream: o.stream}
+	ok(t, o.CuLaunchKernelEx(&spin, o.load(t, spinPTX, "spin"), nil))
+	ok(t, o.CuEventRecord(e, o.stream))
+	require.Eventually(t, func() bool {
+		k.CancelDevice(0)
+		return o.CuStreamQuery(o.stream) != driver.CUDA_ERROR_NOT_READY
+	}, 10*time.Second, time.Millisecond)
+	o.FaultReport(o.ctx)
+	require.Equal(t, driver.CUDA_ERROR_LAUNCH_FAILED, o.CuEventQuery(theirs))
+	require.Contains(t, o.FaultReport(o.ctx), "the work that process")
+}
+
 func TestResetEndsALoop(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	g, _, _ := o.loop(t)
