@@ -70,7 +70,7 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 		d.OnWarning(ReportAside)
 		// Draining can wait for the device, and the thread that ends a capture
 		// holds the GIL.
-		d.OnCaptureEnd(func() { askDrain(d) })
+		d.OnCaptureEnd(postponed.Ask)
 		Driver.Store(d)
 		return nil
 	})
