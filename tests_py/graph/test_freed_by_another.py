@@ -82,7 +82,7 @@ def test_a_free_beside_threads_that_use_the_memory_all_the_time(driver, script):
         def use():
             own = device.create_stream()
             try:
-                while not over.is_set():
+                while True:
                     memory.fill(3, stream=own)
                     used.set()
             except ValueError as e:
@@ -93,15 +93,16 @@ def test_a_free_beside_threads_that_use_the_memory_all_the_time(driver, script):
                 called.callback(lambda: time.sleep(0.002))
                 time.sleep(0.001)
 
-        threads = [threading.Thread(target=f, daemon=True) for f in (use, use, use, call)]
-        for thread in threads:
+        *threads, caller = [threading.Thread(target=f, daemon=True) for f in (use, use, use, call)]
+        for thread in (*threads, caller):
             thread.start()
         used.wait()
         time.sleep(0.1)
         memory.free(stream=stream)
-        over.set()
         for thread in threads:
             thread.join()
+        over.set()
+        caller.join()
         assert len(refused) == 3, refused
         """,
         **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
