@@ -51,8 +51,8 @@ void cudago_cells_tell(void (*ended)(cudago_cell *)) { told = ended; }
 
 static void finish(cudago_cell *c) {
     count(c->kind, -1);
+    if (c->flags & CUDAGO_CELL_NOTED) cudago_exported_forget(c); /* first: who is told runs code that may look for its memory */
     if (c->flags & CUDAGO_CELL_WATCHED) told(c);
-    if (c->flags & CUDAGO_CELL_NOTED) cudago_exported_forget(c);
     c->release(c);
 }
 

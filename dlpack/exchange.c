@@ -116,7 +116,7 @@ static void fill(DLTensor *out, const DLTensor *t, int64_t *arrays) {
         int64_t size = t->shape[i];
         arrays[i] = size;
         arrays[n + i] = size > 1 ? t->strides[i] : next;
-        next *= size > 1 ? size : 1;
+        next = cudago_product(next, size > 1 ? size : 1);
         empty |= size == 0;
     }
     out->data = empty ? NULL : (char *)t->data + t->byte_offset;

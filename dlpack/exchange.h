@@ -110,6 +110,9 @@ typedef struct DLPackExchangeAPI {
  * and FP6 when packed). */
 int64_t cudago_itemsize(DLDataType dtype);
 
+/* The product of sizes, which overflows for some tensors without elements, and means nothing there. */
+static inline int64_t cudago_product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
 /* Row-major strides in elements. */
 void cudago_c_strides(int ndim, const int64_t *shape, int64_t *strides);
 

@@ -54,7 +54,7 @@ void cudago_c_strides(int ndim, const int64_t *shape, int64_t *strides) {
     int64_t next = 1;
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = next;
-        next *= shape[i] > 1 ? shape[i] : 1;
+        next = cudago_product(next, shape[i] > 1 ? shape[i] : 1);
     }
 }
 

@@ -50,6 +50,7 @@ enum cudago_kind {
     CUDAGO_INTERNAL,
 };
 
+PyObject *cudago_text_of(const char *message); /* None for NULL; bytes that are no UTF-8, as where a name was cut, are replaced */
 int cudago_raise(cudago_status *st);                         /* raises, frees what st holds; returns -1 */
 int cudago_raise_closed(const char *what);                   /* ClosedError "WHAT is closed"; returns -1 */
 int cudago_raise_closed_as(const char *format, ...);         /* ClosedError, with a text as of PyUnicode_FromFormat; returns -1 */
@@ -165,17 +166,28 @@ extern cudago_calls cu;
 void cudago_trampolines(cudago_calls *calls); /* trampoline.c: fills in the exported Go functions */
 
 /* Makes ctx current around a call. Costs one comparison if it is current already. */
-static inline QUIET int32_t cudago_ctx_enter(uintptr_t ctx, int *pushed) {
+static inline QUIET int32_t cudago_ctx_enter(uintptr_t ctx, uintptr_t *pushed) {
     uintptr_t now = 0;
     *pushed = 0;
     if (cu.cuCtxGetCurrent(&now) == 0 && now == ctx) return 0;
     int32_t r = cu.cuCtxPushCurrent(ctx);
-    *pushed = r == 0;
+    if (!r) *pushed = ctx;
     return r;
 }
-static inline QUIET void cudago_ctx_leave(int pushed) {
+QUIET void cudago_ctx_pop_again(uintptr_t ctx);
+static inline QUIET void cudago_ctx_leave(uintptr_t pushed) {
     uintptr_t was;
-    if (pushed) cu.cuCtxPopCurrent(&was);
+    if (pushed && cu.cuCtxPopCurrent(&was)) cudago_ctx_pop_again(pushed);
+}
+
+/* Calls between these two do not invalidate captures of other threads. */
+static inline QUIET int32_t cudago_relax(CUstreamCaptureMode *mode) {
+    *mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return cu.cuThreadExchangeStreamCaptureMode(mode);
+}
+/* Not restored if that failed: the mode it gave would be the relaxed one. */
+static inline QUIET void cudago_relax_end(int32_t failed, CUstreamCaptureMode *mode) {
+    if (!failed) cu.cuThreadExchangeStreamCaptureMode(mode);
 }
 
 /* --- resets: generation.c -------------------------------------------------------------------------------------------- */
@@ -299,8 +311,9 @@ void cudago_callbacks_close(void);
 
 /* --- checks: check.c ----------------------------------------------------------------------------------------------- */
 
-/* Tells the checks, for their reports, which line of the program is making a call, from before the call until after it,
- * and that the host is about to access memory. While no check is on, each costs one test of a number. */
+/* Tells the checks, for their reports, which line of the program is making a call: the thread's next driver call that is
+ * reported takes the note. Where none may follow that the line is to be blamed for, it is to be forgotten. And tells them that
+ * the host is about to access memory. While no check is on, each costs one test of a number. */
 extern int cudago_checking;
 void cudago_checks_opened(void);
 void cudago_note_site_now(void);

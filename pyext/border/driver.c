@@ -8,6 +8,12 @@
 
 /* The driver is opened at first use. */
 
+/* The driver may report the failure of earlier work instead of making the pop; the caller's context comes back all the same. */
+QUIET void cudago_ctx_pop_again(uintptr_t ctx) {
+    uintptr_t now = 0;
+    if (!cu.cuCtxGetCurrent(&now) && now == ctx) cu.cuCtxPopCurrent(&now);
+}
+
 static int opened;
 
 static void entry(void *to, const char *name) {

@@ -26,17 +26,17 @@ static int64_t now_ns(void) {
 
 /* Relaxed: it must not invalidate the capture of another thread. */
 static QUIET int32_t query(uintptr_t stream, uintptr_t event) {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    int32_t r = cu.cuThreadExchangeStreamCaptureMode(&mode);
+    CUstreamCaptureMode mode;
+    int32_t r = cudago_relax(&mode);
     if (r) return r;
     r = event ? cu.cuEventQuery(event) : cu.cuStreamQuery(stream);
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    cudago_relax_end(0, &mode);
     return r;
 }
 
 QUIET int cudago_ask(uintptr_t ctx, uintptr_t stream, uintptr_t event) {
     if (!limit_ns) return CUDAGO_ASK_GO;
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(ctx, &pushed);
     if (!r) r = query(stream, event);
     cudago_ctx_leave(pushed);
@@ -46,7 +46,7 @@ QUIET int cudago_ask(uintptr_t ctx, uintptr_t stream, uintptr_t event) {
 
 int cudago_poll_stream(uintptr_t ctx, uintptr_t stream) {
     if (!limit_ns || atomic_load(&held)) return 0;
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(ctx, &pushed);
     if (!r && (r = query(stream, 0)) == CUDA_ERROR_NOT_READY) {
         int64_t began = now_ns(), waited = 0;

@@ -32,8 +32,7 @@ static PyObject *make(int32_t kind, int32_t code, PyObject *text, const char *de
     return e;
 }
 
-/* A name in it may have been cut in the middle of a character. */
-static PyObject *text_of(const char *message) {
+PyObject *cudago_text_of(const char *message) {
     return message ? PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace") : NEW_REF(Py_None);
 }
 
@@ -54,7 +53,7 @@ static int raise(int32_t kind, int32_t code, PyObject *text, const char *detail)
 }
 
 int cudago_raise(cudago_status *st) {
-    int r = raise(st->kind, st->code, text_of(st->message), st->detail);
+    int r = raise(st->kind, st->code, cudago_text_of(st->message), st->detail);
     free(st->message);
     free(st->detail);
     st->message = st->detail = NULL;

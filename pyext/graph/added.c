@@ -148,7 +148,7 @@ QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const
     GraphObject *g = (GraphObject *)self->graph;
     CUDA_KERNEL_NODE_PARAMS what = cudago_node_params(l->k, (void **)l->params, c);
     CUgraphNode node = 0, at;
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(g->ctx, &pushed);
     if (!r) r = cu.cuGraphAddKernelNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what);
     cudago_ctx_leave(pushed);
@@ -162,7 +162,7 @@ QUIET uint64_t cudago_add_memcpy(GraphObject *g, const cudago_place *p, const Op
                                  cudago_ref *refs) {
     CUDA_MEMCPY3D what = cudago_memcpy_params(dst->address, dst->host, src->address, src->host, dst->nbytes);
     CUgraphNode node = 0, at;
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(g->ctx, &pushed);
     if (!r) r = cu.cuGraphAddMemcpyNode(&node, g->nodes->h, before(g, p, &at), (size_t)p->n, &what, g->ctx);
     cudago_ctx_leave(pushed);

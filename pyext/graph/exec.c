@@ -39,7 +39,7 @@ static void leave(cudago_exec *x) {
 /* --- launches ----------------------------------------------------------------------------------------------------------- */
 
 static QUIET int32_t call_driver(cudago_exec *x, cudago_stream *s) {
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(x->ctx, &pushed);
     if (!r) r = cu.cuGraphLaunch(x->h, s->h);
     cudago_ctx_leave(pushed);
@@ -50,7 +50,9 @@ static QUIET int32_t call_driver(cudago_exec *x, cudago_stream *s) {
 static QUIET void note_launch(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position, cudago_status *st) {
     cudago_uses_note(&x->uses, s, position);
     s->graphs = position;
-    if (code) cudagoExecLaunchError(x->id, code, st);
+    if (!code) return;
+    x->failed++;
+    cudagoExecLaunchError(x->id, code, st);
 }
 static QUIET int launched(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position) {
     cudago_status st = {0};
@@ -265,7 +267,7 @@ int cudago_read_node(PyObject *o, uint64_t *node) {
 
 static QUIET PyObject *exec_launches(ExecObject *self, void *unused) {
     (void)unused;
-    return cudago_exec_open(self) ? NULL : PyLong_FromUnsignedLongLong(self->x->launches);
+    return cudago_exec_open(self) ? NULL : PyLong_FromUnsignedLongLong(self->x->launches - self->x->failed);
 }
 static QUIET PyObject *exec_is_closed(ExecObject *self, void *unused) {
     (void)unused;

@@ -26,7 +26,8 @@ typedef struct {
     uint64_t id;       /* Go's handle */
     uintptr_t h;
     uintptr_t ctx;
-    uint64_t launches;
+    uint64_t launches; /* begun */
+    uint64_t failed;   /* of these; they may have begun on the device too */
     int32_t device;
     uint32_t generation;
     int32_t calls_python;

@@ -65,7 +65,7 @@ static QUIET PyObject *kernel_now(void *at, const cudago_packing *p, ConfigObjec
     int n = cudago_refs_of(p, refs);
     if (cudago_can_add(kp->graph, kp->p, refs, n, c)) return cudago_add_kernel(kp->node, kp->p, p, refs, n, c);
     cudago_status st = {0};
-    int pushed; /* here this is one comparison, in Go three crossings of the border */
+    uintptr_t pushed; /* here this is one comparison, in Go three crossings of the border */
     cudago_shape shape = cudago_shape_of(c);
     cudago_ctx_enter(kp->graph->ctx, &pushed);
     uint64_t number = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len,

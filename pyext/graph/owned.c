@@ -92,7 +92,7 @@ static QUIET void set_sides(cudago_owned *w, OperandObject *const *o) {
 
 static QUIET int32_t call_memcpy(const cudago_exec *x, const cudago_owned *w) {
     CUDA_MEMCPY3D p = cudago_memcpy_params(w->dst, w->dst_host, w->src, w->src_host, w->size);
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(x->ctx, &pushed);
     if (!r) r = cu.cuGraphExecMemcpyNodeSetParams(x->h, w->def, &p, x->ctx);
     cudago_ctx_leave(pushed);
@@ -140,7 +140,7 @@ QUIET int cudago_owned_takes_kernel(const cudago_owned *w, const cudago_ref *ref
 
 static QUIET int32_t call_kernel(const cudago_exec *x, const cudago_owned *w, const cudago_kernel *k, void **params, const ConfigObject *c) {
     CUDA_KERNEL_NODE_PARAMS p = cudago_node_params(k, params, c);
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(x->ctx, &pushed);
     if (!r) r = cu.cuGraphExecKernelNodeSetParams(x->h, w->def, &p);
     cudago_ctx_leave(pushed);

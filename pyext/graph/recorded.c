@@ -71,7 +71,7 @@ static QUIET void note_launch(cudago_recorded *r, CUgraphNode node, const cudago
 
 /* Into the capture, so that it waits for no queue. */
 static QUIET int32_t call_launch(const cudago_stream *s, CUlaunchConfig *config, const cudago_packing *p, CUgraphNode *node) {
-    int pushed;
+    uintptr_t pushed;
     int32_t code = cudago_ctx_enter(s->ctx, &pushed);
     if (!code) code = cu.cuLaunchKernelEx(config, p->k->f, (void **)p->params, NULL);
     if (!code) *node = added_to(s->h);
@@ -96,7 +96,7 @@ QUIET int cudago_record_launch(cudago_stream *s, CUlaunchConfig *config, ConfigO
 }
 
 static QUIET int32_t call_copy(const cudago_stream *s, uint64_t dst, uint64_t src, uint64_t size, CUgraphNode *node) {
-    int pushed;
+    uintptr_t pushed;
     int32_t code = cudago_ctx_enter(s->ctx, &pushed);
     if (!code) code = cu.cuMemcpyAsync(dst, src, size, s->h);
     if (!code) *node = added_to(s->h);

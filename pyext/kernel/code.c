@@ -35,6 +35,13 @@ static PyType_Slot slots[] = {{Py_tp_dealloc, handle_dealloc}, {Py_tp_getset, ge
 PyType_Spec cudago_code_spec = {"cudago._core.Handle", sizeof(HandleObject), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
+/* Go copies it by a count of 32 bits, and compilers and linkers have no larger ones either. */
+static int check_size(const char *what, Py_ssize_t n) {
+    if (n <= INT32_MAX) return 0;
+    PyErr_Format(PyExc_ValueError, "%s can have %d bytes at most, got %zd", what, INT32_MAX, n);
+    return -1;
+}
+
 /* _compile(device, source, kind, target, options JSON) -> (Handle, kind, log, warning) */
 PyObject *cudago_compile(PyObject *module, PyObject *args) {
     (void)module;
@@ -43,7 +50,7 @@ PyObject *cudago_compile(PyObject *module, PyObject *args) {
     const char *source, *kind, *target, *options;
     Py_ssize_t n;
     if (!PyArg_ParseTuple(args, "Os#sss", &device, &source, &n, &kind, &target, &options)) return NULL;
-    if (cudago_expect(device, CLS_DEVICE, "device")) return NULL;
+    if (cudago_expect(device, CLS_DEVICE, "device") || check_size("source", n)) return NULL;
     cudago_status st = {0};
     char *out_kind = NULL, *log = NULL, *warning = NULL;
     uint64_t id;
@@ -53,7 +60,7 @@ PyObject *cudago_compile(PyObject *module, PyObject *args) {
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
     PyObject *handle = cudago_handle_new(id);
-    PyObject *r = handle ? Py_BuildValue("(Nsss)", handle, out_kind, log, warning) : NULL;
+    PyObject *r = handle ? Py_BuildValue("(NsNN)", handle, out_kind, cudago_text_of(log), cudago_text_of(warning)) : NULL;
     free(out_kind);
     free(log);
     free(warning);
@@ -67,7 +74,7 @@ PyObject *cudago_code_from(PyObject *module, PyObject *args) {
     const char *kind;
     Py_buffer data;
     if (!PyArg_ParseTuple(args, "sy*", &kind, &data)) return NULL;
-    if (cudago_open()) return PyBuffer_Release(&data), NULL;
+    if (check_size("object code", data.len) || cudago_open()) return PyBuffer_Release(&data), NULL;
     cudago_status st = {0};
     uint64_t id = cudagoCodeFrom((char *)kind, data.buf, data.len, &st);
     PyBuffer_Release(&data);
@@ -81,7 +88,7 @@ PyObject *cudago_code_from_state(PyObject *module, PyObject *args) {
     CUDAGO_ENTER(NULL);
     Py_buffer state;
     if (!PyArg_ParseTuple(args, "y*", &state)) return NULL;
-    if (cudago_open()) return PyBuffer_Release(&state), NULL;
+    if (check_size("the state of object code", state.len) || cudago_open()) return PyBuffer_Release(&state), NULL;
     cudago_status st = {0};
     uint64_t id = cudagoCodeFromState(state.buf, state.len, &st);
     PyBuffer_Release(&state);

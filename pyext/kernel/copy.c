@@ -34,7 +34,7 @@ typedef struct {
 } transfer;
 
 static QUIET int32_t call_driver(const transfer *t) {
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(t->s->ctx, &pushed);
     if (!r) r = cu.cuMemcpyAsync(t->dst, t->src, t->size, t->s->h);
     cudago_ctx_leave(pushed);

@@ -82,7 +82,7 @@ static QUIET void events_end(const launching *l, int recorded) {
 }
 
 static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cudago_stream *s) {
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuLaunchKernelEx(c, p->k->f, (void **)p->params, NULL);
     cudago_ctx_leave(pushed);

@@ -324,10 +324,10 @@ static void operand_dealloc(OperandObject *self) {
     Py_XDECREF(self->export);
     Py_XDECREF(self->weak_array);
     if (self->of) self->of->released++;
-    if (self->theirs) cudago_cell_release_gil(self->theirs);
+    if (self->theirs && !cudago_forked) cudago_cell_release_gil(self->theirs);
     if (self->storage.data) cudago_operands_stored--;
     if (self->described) cudago_descriptor_left((DescriptorObject *)self->object);
-    if (self->cell) cudago_cell_release_gil(self->cell);
+    if (self->cell && !cudago_forked) cudago_cell_release_gil(self->cell);
     Py_XDECREF(self->object);
     cudago_free((PyObject *)self);
 }

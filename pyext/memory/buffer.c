@@ -136,13 +136,13 @@ static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER_CLOSE();
     await_views(self);
-    cudago_note_site();
     cudago_cell *cell = self->cell;
     if (cell && self->exports) {
         PyErr_Format(PyExc_BufferError, "buffer cannot be closed: %d view(s) of its host memory are open", self->exports);
         return NULL;
     }
     self->cell = NULL;
+    cudago_note_site();
     if (cell) cudago_note_closed(cell);
     if (cell) cudago_cell_release_gil(cell);
     cudago_forget_site();

@@ -47,7 +47,9 @@ static PyObject *resource_of(DeviceObject *self) {
             other = self->resource;
             self->resource = made;
         }
+        PyObject *r = NEW_REF(self->resource); /* first: the end of the other one may run Python code, which resets the device */
         Py_XDECREF(other);
+        return r;
     }
     return NEW_REF(self->resource);
 }

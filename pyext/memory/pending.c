@@ -111,7 +111,7 @@ static int order_host(cudago_cell *cell) {
 
 /* A wait for work outside a capture would invalidate the capture. */
 static QUIET int may_join(uintptr_t ctx, uintptr_t consumer) {
-    int pushed;
+    uintptr_t pushed;
     int32_t code = cudago_ctx_enter(ctx, &pushed);
     int busy = cudago_is_capturing(consumer, &code);
     cudago_ctx_leave(pushed);

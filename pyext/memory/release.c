@@ -30,18 +30,18 @@ QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r) {
  * this thread: switching to the relaxed mode keeps it from invalidating that capture. 0 if it must be tried later. A
  * free that failed must not be: the driver may have made it and reported an earlier error. */
 static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
-    int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    int pushed;
+    CUstreamCaptureMode mode;
+    uintptr_t pushed;
     if (!cudago_pool_cell_joined(c, r)) return 0;
     /* The per-thread stream is a different one in each thread, and a release may run in any thread; the legacy stream
      * waits for them all. */
     uintptr_t stream = c->stream->h == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : c->stream->h;
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    int32_t strict = cudago_relax(&mode);
     *r = cudago_ctx_enter(c->stream->ctx, &pushed);
     int done = !*r || cudago_result_persists(*r);
     if (!*r) *r = cu.cuMemFreeAsync(c->cell.ptr, stream);
     cudago_ctx_leave(pushed);
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    cudago_relax_end(strict, &mode);
     return done;
 }
 

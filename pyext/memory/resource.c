@@ -73,13 +73,13 @@ static int refuse_capture_of_pooled(void) {
 }
 
 static QUIET int32_t call_driver(uintptr_t pool, uint64_t size, const cudago_stream *s, uint64_t *ptr) {
-    int pushed;
-    int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    uintptr_t pushed;
+    CUstreamCaptureMode mode;
+    int32_t strict = cudago_relax(&mode);
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuMemAllocFromPoolAsync(ptr, size, pool, s->h);
     cudago_ctx_leave(pushed);
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    cudago_relax_end(strict, &mode);
     return r;
 }
 

@@ -34,7 +34,7 @@ static uint64_t record(cudago_stream *s, cudago_cover *c) {
 }
 
 static uint64_t record_alone(cudago_stream *s, cudago_cover *c) {
-    int pushed;
+    uintptr_t pushed;
     uint64_t position = 0;
     atomic_fetch_add(&recording, 1);
     if (!atomic_load(&cudago_captures_open) && !cudago_ctx_enter(s->ctx, &pushed)) {

@@ -59,7 +59,7 @@ static QUIET int cover(cudago_stream *s, cudago_batch *b) {
     if (cudago_callbacks_alive || !b || (!b->event && !(b->event = cudagoKeepEvent(s->id)))) return 0;
     if (cudago_maybe_capturing(s)) return 0;
     uint64_t queued = atomic_load(&s->clock->queued);
-    int pushed;
+    uintptr_t pushed;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cudago_event_record(b->event, s->h);
     cudago_ctx_leave(pushed);

@@ -51,7 +51,8 @@ QUIET int cudago_refuse_capture(void) {
 /* asked: whether `then` is capturing is known already. */
 static QUIET int order_now(int32_t device, uintptr_t first, uintptr_t then, int asked) {
     if (cudago_same_stream(first, then)) return 0;
-    int pushed, busy = 0;
+    uintptr_t pushed;
+    int busy = 0;
     if (!events[device] || cudago_resetting(device)) return cudago_raise_lost("device", device);
     int32_t r = cudago_ctx_enter(contexts[device], &pushed);
     busy = cudago_is_capturing(first, &r) || (!asked && cudago_is_capturing(then, &r));

@@ -29,7 +29,7 @@ static QUIET int wait_event_now(StreamObject *self, PyObject *event) {
     if (cudago_event_now(e)) return -1;
     if (e->captured || e->recording) return CUDAGO_AGAIN;
     if (cudago_callbacks_alive) return wait_away(s, e->id, 0);
-    int pushed;
+    uintptr_t pushed;
     s->waits++;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuStreamWaitEvent(s->h, e->h, 0);
@@ -168,7 +168,8 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
     if (cudago_event_now(e)) return NULL;
     if (e->device != s->device)
         return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
-    int pushed, capturing = cudago_capturing(s);
+    uintptr_t pushed;
+    int capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
     if (cudago_callbacks_alive) return record_away(e, e->id, s, capturing);
     if (capturing) { /* Go notes it: the event must not be destroyed while the capture is being ended */

@@ -45,7 +45,7 @@ int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
  * the stream can go when its work has ended. */
 typedef struct {
     uint64_t id;             /* Go's handle of the stream */
-    _Atomic uint64_t queued; /* position of the latest work that the driver has accepted; of ours written by cudago_queued alone */
+    _Atomic uint64_t queued; /* position of the latest work that the driver has accepted; written by cudago_queued, and by graph.Line for marks */
     _Atomic uint64_t proven; /* up to here it has ended; written by graph.Line, which stays open until all has */
     _Atomic uint64_t marked; /* up to here an event stands behind it; written by graph.Line */
     _Atomic int64_t refs;
@@ -203,7 +203,7 @@ static inline QUIET int cudago_capture_open(cudago_stream *s, int32_t *r) {
     int32_t status = *r = 0;
     if (cudago_stream_lost(s)) return 0; /* the driver no longer knows it */
     if (!s->foreign && !s->clock->exposed && !atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) return 0;
-    int pushed; /* the handles of default streams mean those of the current context */
+    uintptr_t pushed; /* the handles of default streams mean those of the current context */
     *r = cudago_ctx_enter(s->ctx, &pushed);
     if (!*r) *r = cu.cuStreamIsCapturing(s->h, &status);
     cudago_ctx_leave(pushed);

@@ -36,7 +36,7 @@ QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, D
     t->device = cell->ordinal;
     t->flags = cell->flags & CUDAGO_CELL_READONLY ? TENSOR_READONLY : 0;
     t->size = 1;
-    for (int i = 0; i < t->ndim; i++) t->size *= t->shape[i] = shape[i];
+    for (int i = 0; i < t->ndim; i++) t->size = cudago_product(t->size, t->shape[i] = shape[i]);
     if (strides) {
         for (int i = 0; i < t->ndim; i++) t->strides[i] = strides[i];
         if (cudago_is_compact(t->ndim, t->shape, t->strides)) t->flags |= TENSOR_COMPACT;
@@ -80,11 +80,6 @@ QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t n
     cudago_cell_retain(cell);
     cudago_tensor_set(t, cell, ptr, dtype, shape, strides);
     return (PyObject *)t;
-}
-
-PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
-                                  const int64_t *strides) {
-    return cudago_tensor_place(cell, cell->ptr, cell->size, ptr, dtype, ndim, shape, strides);
 }
 
 QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out) {

@@ -65,11 +65,6 @@ int cudago_tensor_room(PyObject *module);
 
 /* --- for later rooms ---------------------------------------------------------------------------------- */
 
-/* A new Tensor over cell, with a count of its own. strides NULL: row-major. ValueError if the range does not lie within
- * the cell. */
-PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
-                                  const int64_t *strides);
-
 /* Methods of Buffer: view(dtype, shape=None, strides=None) and those that export its bytes. */
 extern PyMethodDef cudago_buffer_exchange[];
 extern PyGetSetDef cudago_buffer_exchange_attributes[];
@@ -154,12 +149,10 @@ PyObject *cudago_tensor_get_T(TensorObject *t, void *unused);
 PyObject *cudago_tensor_get_mT(TensorObject *t, void *unused);
 PyObject *cudago_tensor_transpose(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
-/* Reads a shape: an int or a sequence of ints. Returns the number of dimensions, or -1. If size is not negative, a
- * single -1 is computed from it. */
+/* Reads a shape: an int or a sequence of ints. Returns the number of dimensions, or -1. */
 int cudago_dims_from_python(PyObject *o, const char *name, int64_t *dims); /* runs Python; no check of the sizes */
 /* Checks a shape and, if size is not negative, computes its single -1 from it. -1 with an exception. */
 QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape);
-int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape); /* both */
 PyObject *cudago_tuple_of(int n, const int64_t *values, int64_t scale);
 
 int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags);

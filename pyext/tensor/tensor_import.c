@@ -81,10 +81,10 @@ static cudago_cell *own_memory(const DLTensor *d, const cudago_extent *e, uint64
 /* Strides of dimensions of size 1 mean nothing, and producers write anything there: they become those of a row-major
  * tensor, as in our exports. A row-major tensor gets all its strides so. */
 static void canonical_strides(TensorObject *t) {
-    int64_t next = 1; /* of an empty tensor it may overflow: unsigned */
+    int64_t next = 1;
     for (int i = t->ndim - 1; i >= 0; i--) {
         if (t->shape[i] < 2) t->strides[i] = next;
-        else next = (int64_t)((uint64_t)next * (uint64_t)t->shape[i]);
+        else next = cudago_product(next, t->shape[i]);
     }
 }
 

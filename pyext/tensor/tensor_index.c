@@ -233,11 +233,6 @@ int cudago_dims_from_python(PyObject *o, const char *name, int64_t *shape) {
     return r;
 }
 
-int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape) {
-    int n = cudago_dims_from_python(o, "shape", shape);
-    return n < 0 || cudago_shape_now(size, n, shape) ? -1 : n;
-}
-
 /* reshape(2, 3) or reshape((2, 3)) */
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
@@ -246,7 +241,7 @@ PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize
     int ndim = n == 1 ? cudago_dims_from_python(args[0], "shape", shape) : read_dims(args, n, shape);
     if (ndim < 0 || cudago_tensor_open(t) || cudago_tensor_contiguous((PyObject *)t, &nbytes)) return NULL;
     if (cudago_shape_now(t->size, ndim, shape)) return NULL;
-    for (int i = 0; i < ndim; i++) size *= shape[i];
+    for (int i = 0; i < ndim; i++) size = cudago_product(size, shape[i]);
     if (size != t->size) {
         PyErr_Format(PyExc_ValueError, "a tensor of %lld elements cannot take a shape of %lld", (long long)t->size,
                      (long long)size);

@@ -45,7 +45,7 @@ static int launch_one(const cudago_xla_program *g, const cudago_xla_launch *l, c
     for (uint32_t i = 0; i < l->n; i++) parameters[i] = values + l->offsets[i];
     CUlaunchConfig c = l->config;
     c.HStream = stream;
-    int pushed;
+    uintptr_t pushed;
     int32_t code = cudago_ctx_enter(k->ctx, &pushed);
     if (!code) code = cu.cuLaunchKernelEx(&c, k->f, parameters, NULL);
     cudago_ctx_leave(pushed);

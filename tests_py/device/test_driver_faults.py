@@ -8,6 +8,8 @@ import pytest
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 
+EXCHANGE = "cuThreadExchangeStreamCaptureMode"
+
 START = """
 import gc
 import cudago as cu
@@ -49,6 +51,18 @@ SCRIPTS = {
         assert [node.kind for node in graph.nodes] == ["memset"]
         x.close(), y.close(), graph.close()
         assert used() == 0
+    """,
+    "a launch of a graph": """
+        x = device.allocate(64, stream=stream)
+        with stream.capture() as graph:
+            x.fill(1, stream=stream)
+        step = graph.instantiate()
+        step.launch(stream)
+        refused("cuGraphLaunch", lambda: step.launch(stream), UNKNOWN)
+        assert step.launch_count == 1
+        step.launch(stream)
+        assert step.launch_count == 2
+        stream.sync()
     """,
     # A free would become a node of the graph.
     "a release in a capture": """
@@ -127,3 +141,38 @@ def test_a_failure_without_a_caller_is_printed(driver, script):
         "cudago: error ignored: cuGraphDestroy: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
     )
     assert run.returncode == 0
+
+
+TRACED = """
+    import os
+    import cudago as cu
+    from cudago import _core
+    device = cu.Device()
+    stream, event = device.create_stream(), device.create_event()
+    x, y, z = (device.allocate(64, stream=stream) for _ in range(3))
+    z.close(), stream.record(event)
+    _core._fail_next("{call}", 1, 999)
+    {use}
+    os.write(2, b"AFTERWARDS\\n")
+    {again}
+    os.write(2, b"END\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "use", "again", "found"),
+    [  # which call tells what the thread was left with
+        ("cuCtxPopCurrent", "stream.record(event)", None, "cuCtxGetCurrent() = 0x0,"),
+        (EXCHANGE, "device.allocate(64, stream=stream).close()", None, f"{EXCHANGE}(mode=2) = 0,"),
+        (EXCHANGE, "x.close()", "y.close()", f"{EXCHANGE}(mode=2) = 0,"),
+    ],
+)
+def test_a_thread_is_left_as_it_was(driver, script, call, use, again, found):
+    source = TRACED.format(call=call, use=use, again=again or use)
+    run = script(source, CUDAGO_TRACE="1", CUDAGO_SIM="faults=0")
+    assert run.returncode == 0, run.stderr
+    before, after = run.stderr.split("AFTERWARDS\n")
+    assert "CUDA_ERROR_UNKNOWN" in before
+    name = found.partition("(")[0]
+    first = next(line for line in after.splitlines() if name in line)
+    assert found in first, run.stderr

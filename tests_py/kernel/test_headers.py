@@ -267,3 +267,12 @@ def test_times_are_written(driver, tmp_path, field, written):
         cu.Program("", options=options).compile()
         assert file.exists()
         file.unlink()
+
+
+def test_a_warning_about_a_line_that_is_not_utf_8(tmp_path):
+    (tmp_path / "x.h").write_bytes(b'#warning "caf\xe9"\n')
+    source = '#include "x.h"\nextern "C" __global__ void k() {}'
+    options = cu.ProgramOptions(include_path=tmp_path)
+    code = cu.Program(source, options=options).compile(cache=False)
+    assert '#warning directive: "caf' in code.log
+    assert code["k"].name == "k"

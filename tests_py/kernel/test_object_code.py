@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import tempfile
 
@@ -102,3 +103,10 @@ def test_a_descriptor_is_no_path(code):
             code.save(descriptor)
         os.close(descriptor)  # it is still open
         assert not file.read()
+
+
+@pytest.mark.parametrize("make", [cu.ObjectCode.from_cubin, cu.ObjectCode.from_ptx])
+def test_code_of_more_than_2_gib(make):
+    """It was cut to its size modulo 4 GiB."""
+    with mmap.mmap(-1, 2**32 + 5) as memory, pytest.raises(ValueError, match="got 4294967301"):
+        make(memory)

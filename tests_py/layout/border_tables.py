@@ -38,7 +38,8 @@ PYTHON_QUIET = {
 # Of package dlpack's C core, which knows no Python; a release of a count only queues.
 OURS_QUIET = {
     "cudago_cell_init", "cudago_cell_retain", "cudago_cell_release", "cudago_cells_pending",
-    "cudago_is_compact", "cudago_c_strides", "cudago_itemsize", "cudago_tensor_check",
+    "cudago_is_compact", "cudago_c_strides", "cudago_product", "cudago_itemsize",
+    "cudago_tensor_check",
     "cudago_dtype_name", "cudago_dtype_format", "cudago_dtype_typestr", "cudago_cell_last_id",
     "cudago_exports_open", "cudago_exported_note", "cudago_exported_find",
     "cudago_exported_forget_gone", "cudago_note_import",

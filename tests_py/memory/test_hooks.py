@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 import cudago as cu
@@ -299,3 +301,22 @@ def test_an_unraisable_hook_is_given_what_python_gives(device, stream, monkeypat
     assert (args.exc_type, args.object) == (ValueError, broken)
     assert str(args.exc_value) == "boom"
     assert args.exc_traceback.tb_frame.f_code is broken.__code__
+
+
+def test_memory_that_ends_is_nobodys_any_more(device):
+    """What ``on_free`` takes for a view of the memory must not hold it: its end is decided."""
+    resource, kinds = cu.PinnedMemoryResource(), []
+
+    def look(allocation):
+        tensor = cu.from_dlpack(alias)
+        kinds.append(tensor.buffer.kind)
+        tensor.close()
+
+    with cu.memory_hooks(on_free=look):
+        buffer = resource.allocate(4096)
+        alias = np.ctypeslib.as_array((ctypes.c_uint8 * 4096).from_address(int(buffer.handle)))
+        memoryview(buffer).release()
+        look(buffer)  # now it is known by its address
+        buffer.close()
+        settle()
+    assert kinds == ["pinned", "foreign"]

@@ -74,6 +74,24 @@ def reset_after(step):
 """
 
 SCRIPTS = {
+    # What is given up for another one may be the last to know it, and its end may be a reset.
+    "a resource that resets with its end": """
+        class Resetting(cu.PinnedMemoryResource):
+            def __del__(self):
+                b.reset()
+
+        b.memory_resource = Resetting()
+        a.reset()
+        assert b.memory_resource.device is b
+        b.memory_resource = Resetting()
+        a.reset()
+        try:
+            b.allocate(8, stream=sb)
+        except cu.ClosedError as e:
+            assert "device 1 was reset" in str(e)
+        assert b.allocate(8, stream=b.create_stream()).size == 8
+        gc.collect()
+    """,
     "a copy": """
         x, y = zeros(sa), far()
         graph = cu.Graph(a)

@@ -93,7 +93,7 @@ func (l *Library) loweredNames(program C.nvrtcProgram, expressions []string) (ma
 
 func (l *Library) log(program C.nvrtcProgram) string {
 	text := l.form(program, nvrtcGetProgramLogSize, nvrtcGetProgramLog)
-	return strings.TrimRight(string(text), "\x00\n")
+	return strings.TrimRight(strings.ToValidUTF8(string(text), "?"), "\x00\n") // it quotes lines of headers
 }
 
 // form gets one form of the output, or nil: NVRTC answers for a form that was
