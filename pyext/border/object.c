@@ -46,7 +46,14 @@ PyObject *cudago_call_python(PyObject *self, const char *method, PyObject *const
 
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused) {
     (void)unused;
-    return NEW_REF(self);
+    PyObject *closed = PyObject_GetAttrString(self, "is_closed");
+    int is = closed ? PyObject_IsTrue(closed) : -1;
+    Py_XDECREF(closed);
+    if (is <= 0) return is ? NULL : NEW_REF(self);
+    PyObject *name = PyType_GetName(Py_TYPE(self));
+    if (name) cudago_raise_closed_as("%U is closed: a with block cannot begin with it", name);
+    Py_XDECREF(name);
+    return NULL;
 }
 
 int cudago_forgive(void) {

@@ -218,10 +218,6 @@ static PyObject *descriptor_close(DescriptorObject *d, PyObject *unused) {
     if (!d->users) let_go(d);
     Py_RETURN_NONE;
 }
-static PyObject *descriptor_enter(DescriptorObject *d, PyObject *unused) {
-    (void)unused;
-    return NEW_REF(d);
-}
 static PyObject *descriptor_exit(DescriptorObject *d, PyObject *const *args, Py_ssize_t n) {
     (void)args;
     (void)n;
@@ -258,7 +254,7 @@ static QUIET PyObject *descriptor_is_closed(DescriptorObject *d, void *unused) {
 
 static PyMethodDef methods[] = {
     {"close", METHOD(descriptor_close), METH_NOARGS, DOC_DESCRIPTOR_CLOSE},
-    {"__enter__", METHOD(descriptor_enter), METH_NOARGS, NULL},
+    {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(descriptor_exit), METH_FASTCALL, NULL},
     {0},
 };

@@ -579,8 +579,11 @@ def test_options_say_so(device):
         assert pool.is_ipc_enabled
         with pytest.raises(ValueError, match="ipc_enabled cannot change"):
             pool.options = cu.PoolOptions(max_size=64 << 20)
+        with pool.get_allocation_handle() as sent:
+            assert not sent.is_closed
         handle = pool.get_allocation_handle()
-        assert pool.get_allocation_handle() is handle
+        assert not handle.is_closed and sent.is_closed  # each has descriptors of its own
+        ForkingPickler.dumps(pool.allocate(8, stream=device.default_stream))
         assert os.fstat(handle.fileno())
     with pytest.raises(cu.ClosedError):
         pool.get_allocation_handle()
@@ -589,6 +592,8 @@ def test_options_say_so(device):
     assert handle.is_closed
     with pytest.raises(cu.ClosedError):
         handle.fileno()
+    with pytest.raises(cu.ClosedError, match="allocation handle is closed"), handle:
+        pass
 
 
 def test_the_process_itself_needs_no_import(device, stream):

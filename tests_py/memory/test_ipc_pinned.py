@@ -160,7 +160,8 @@ def test_options_say_so(device, stream):
         with cu.PinnedMemoryResource(pool=options, numa=numa) as pool:
             assert pool.options == options and pool.is_ipc_enabled
             handle = pool.get_allocation_handle()
-            assert pool.get_allocation_handle() is handle
+            pool.get_allocation_handle().close()
+            assert not handle.is_closed
             with pool.allocate(64, stream=stream) as buffer:
                 stream.sync()
                 np.frombuffer(buffer, "u1")[:] = 3

@@ -111,6 +111,7 @@ class BoundLaunch(_core.BoundLaunch):
         self._step.close()
 
     def __enter__(self) -> BoundLaunch:
+        self._step.__enter__()
         return self
 
     def __exit__(self, *args: object) -> None:

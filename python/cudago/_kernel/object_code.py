@@ -217,6 +217,7 @@ class ObjectCode:
         self._kernels.clear()
 
     def __enter__(self) -> Self:
+        _ = self._handle
         return self
 
     def __exit__(self, *args: object) -> None:

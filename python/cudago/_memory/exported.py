@@ -66,6 +66,7 @@ class _Exported:
         _core._files_close(self._files)
 
     def __enter__(self) -> Self:
+        self.fileno()
         return self
 
     def __exit__(self, *args: object) -> None:

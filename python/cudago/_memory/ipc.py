@@ -92,6 +92,10 @@ class IPCAllocationHandle:
         self._id, self._files = id, files
         return self
 
+    def _copy(self) -> Self:
+        """Return a handle of the same pool, which is closed apart; closed if this one is."""
+        return self._of(_core._files_copy(self._files), self._id)
+
     def fileno(self) -> int:
         """Return the driver's file descriptor of the pool.
 
@@ -123,6 +127,7 @@ class IPCAllocationHandle:
         _core._files_close(self._files)
 
     def __enter__(self) -> Self:
+        self._open()
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -284,7 +289,7 @@ def _reduce_resource(resource: DeviceMemoryResource | PinnedMemoryResource) -> t
         )
         raise TypeError(f"cannot send this pool to another process: {why}")
     pinned = isinstance(resource, PinnedMemoryResource)
-    return _rebuild_resource, (_home(resource).uuid, resource.get_allocation_handle(), pinned)
+    return _rebuild_resource, (_home(resource).uuid, resource._own_handle(), pinned)
 
 
 def _rebuild_resource(uuid: str, handle: IPCAllocationHandle, pinned: bool) -> _Pooled:

@@ -27,7 +27,7 @@ class Shareable:
     def close(self) -> None:
         """Close the resource; its buffers stay valid. Closing twice is fine.
 
-        The file descriptors of its `IPCAllocationHandle` close too, unless you hold that.
+        An `IPCAllocationHandle` that you hold stays open.
 
         Notes
         -----
@@ -60,7 +60,8 @@ class Shareable:
         Returns
         -------
         IPCAllocationHandle
-            The same each time. ``multiprocessing`` sends it, or the pool itself.
+            A new one, with file descriptors of its own: close it when it was sent.
+            ``multiprocessing`` sends it, or the pool itself.
 
         Raises
         ------
@@ -71,6 +72,13 @@ class Shareable:
         ----------
         ``cuMemPoolExportToShareableHandle``
         """
+        handle = self._own_handle()._copy()
+        if handle.is_closed:  # another thread has closed the resource meanwhile
+            raise ClosedError("memory resource is closed")
+        return handle
+
+    def _own_handle(self) -> IPCAllocationHandle:
+        """Return the handle that nobody else closes."""
         if not self._is_shared:
             whose = "by another process" if self._is_imported else "without ipc_enabled"
             raise ValueError(f"the pool cannot be shared: it was created {whose}")
