@@ -128,7 +128,27 @@ func (s *scanner) begin() {
 	switch s.directive {
 	case "include", "include_next", "import", "embed":
 		s.operand()
+	case "define":
+		s.blanks()
+		line, _, _ := strings.Cut(s.text[s.at:], "\n")
+		if another := anotherName.FindStringSubmatch(line); another != nil && (another[3] == "" || another[3] == another[1]) {
+			s.at += len(another[0])
+		}
 	}
+}
+
+// anotherName is a macro of libcu++, which is __has_include, or 0 or 1 for
+// compilers without that. A macro with such a name is taken for __has_include in
+// every file, whichever has its definition; one with another name, or another body,
+// makes the answer unknown where it is defined.
+var anotherName = regexp.MustCompile(`^\w*HAS_INCLUDE\([ \t]*(\w+)[ \t]*\)[ \t]+(__has_include(?:_next)?[ \t]*\([ \t]*(\w+)[ \t]*\)|[01])[ \t\r]*$`)
+
+func asksForFile(word string) bool {
+	switch word {
+	case "__has_include", "__has_include_next", "__has_embed":
+		return true
+	}
+	return strings.HasSuffix(word, "HAS_INCLUDE")
 }
 
 // operand reads "name" or <name>.
@@ -157,23 +177,31 @@ func (s *scanner) word(isFirst bool) {
 	for s.at < len(s.text) && (isWord(s.text[s.at]) || isNumber && s.separator()) {
 		s.at++
 	}
-	switch word := s.text[from:s.at]; word {
+	word := s.text[from:s.at]
+	if asksForFile(word) {
+		s.asked()
+		return
+	}
+	switch word {
 	case "__DATE__", "__TIME__", "__TIMESTAMP__":
 		s.known = false
 	case "import", "export":
 		s.known = !isFirst // of a module of C++20
-	case "__has_include", "__has_include_next", "__has_embed":
-		s.blanks()
-		if s.at < len(s.text) && s.text[s.at] == '(' { // else only its name is asked for
-			s.at++
-			s.operand()
-		}
-		s.known = s.known && s.directive != "define"
 	case "R", "LR", "uR", "UR", "u8R":
 		if s.at < len(s.text) && s.text[s.at] == '"' {
 			s.raw()
 		}
 	}
+}
+
+// asked reads what __has_include asks for.
+func (s *scanner) asked() {
+	s.blanks()
+	if s.at < len(s.text) && s.text[s.at] == '(' { // else only its name is asked for
+		s.at++
+		s.operand()
+	}
+	s.known = s.known && s.directive != "define"
 }
 
 // separator reports whether there is a quote between digits here.
