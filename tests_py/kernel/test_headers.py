@@ -63,6 +63,43 @@ def test_limits_need_no_package(driver, header):
     cu.Program(f'#include "{header}"\nstatic_assert({limits}, "");').compile()
 
 
+CONSTANTS = """
+__device__ double use(double x) { return std::sqrt(x) + M_PI + INFINITY + NAN + HUGE_VAL + std::isnan(x); }
+static_assert(sizeof(std::pow(1.0f, 2.0f)) == 4, "of floats");
+"""  # noqa: E501
+FLOATS = 'static_assert(FLT_MAX > 3e38f && DBL_EPSILON < 1e-15 && FLT_DIG == 6, "");'
+REST = """
+extern "C" __global__ void use(char* p) {
+    assert(p != NULL);
+    printf("%d\\n", (int)std::abs(-1));
+    std::memcpy(p, p + 8, std::size_t(8));
+    free(malloc(1));
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("header", "source"),
+    [
+        *[(name, CONSTANTS) for name in ("cmath", "math.h")],
+        *[(name, FLOATS) for name in ("cfloat", "float.h")],
+        *[(name, REST) for name in ("cstdio", "stdio.h", "cstdlib", "stdlib.h", "cstring")],
+        *[(name, REST) for name in ("string.h", "cassert", "assert.h", "ctime", "time.h")],
+        ("stdbool.h", REST),
+    ],
+)
+def test_what_the_compiler_knows_needs_no_package(driver, header, source):
+    cu.Program(f"#include <{header}>\n#include <cstdlib>\n{source}").compile()
+
+
+def test_headers_that_cuda_h_includes(driver, tmp_path):
+    (tmp_path / "cuda.h").write_text("#include <stdlib.h>\n#include <stdint.h>\n")
+    (tmp_path / "stdlib.h").write_text("#define MINE 1\n")
+    options = cu.ProgramOptions(include_path=tmp_path)
+    source = '#include <cuda.h>\nstatic_assert(MINE && sizeof(uint64_t) == 8, "");'
+    cu.Program(source, options=options).compile()
+
+
 def test_built_in_headers_give_way(stream, tmp_path):
     (tmp_path / "cstdint").write_text("#define VALUE 5")
     source = "#include <cstdint>\n" + KERNEL
@@ -119,6 +156,18 @@ def test_packages_are_searched(driver, script, tmp_path, include, cccl):
     assert found_by(script, root, HALF, NO_PATHFINDER) == "ptx"
 
 
+def test_libcu_has_some_of_the_standard_headers(driver, script, tmp_path):
+    include = tmp_path / "site" / "nvidia" / "cu13" / "include"
+    (include / "cccl" / "cub").mkdir(parents=True)
+    std = include / "cccl" / "cuda" / "std"
+    std.mkdir(parents=True)
+    (include / "cuda_fp16.h").touch()
+    (std / "vector").touch()
+    for name, advice in ("vector", "as <cuda/std/vector>"), ("string", "it is for hosts"):
+        said = found_by(script, tmp_path / "site", f"#include <{name}>", NO_PATHFINDER)
+        assert advice in said and "pip install" not in said
+
+
 def test_toolkits_are_searched(driver, script, tmp_path):
     toolkit = tmp_path / "toolkit" / "include"
     plant(toolkit, toolkit)
@@ -147,7 +196,7 @@ def find_nvidia_header_directory(name):
         ("cuda/atomics_of_tomorrow", r"pip install 'cudago\[headers\]'"),
         ("cub/no_such.cuh", r"pip install 'cudago\[headers\]'"),
         ("cuda_fp3.h", r"pip install 'cudago\[headers\]'"),
-        ("vector", "<cuda/std/vector>"),
+        ("vector", r"libcu\+\+ has (many of them, for devices|it), as <cuda/std/vector>"),
         ("curand_no_such.h", "pip install nvidia-curand"),
         ("mine/own.h", "include_path="),
     ],

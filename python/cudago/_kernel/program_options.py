@@ -11,8 +11,9 @@ from os import PathLike, fspath
 from typing import Any, Literal
 
 from . import nvvm
-from .headers import built_in, directories, may_include
+from .headers import directories, may_include
 from .option_checks import check, is_mapping, is_pair, texts_of
+from .standard import built_in
 
 __all__ = ["ProgramOptions"]
 
@@ -85,7 +86,8 @@ class ProgramOptions:
         Files to include that need not exist: their texts by their names.
     find_headers : bool
         Whether ``#include`` also searches, last, where NVIDIA's packages and the CUDA toolkit have
-        CUDA's headers, CUB and libcu++; and finds ``<cstdint>``, ``<cstddef>`` and ``<climits>``.
+        CUDA's headers, CUB and libcu++; and finds headers of C's standard library, such as
+        ``<cstdint>``, ``<math.h>`` and ``<stdio.h>``, with what the compiler knows of them.
     define_macro : str, tuple of two, sequence of such, or mapping, optional
         Macros: ``"NAME"``, ``"NAME=VALUE"``, the tuple ``("NAME", "VALUE")``, or a mapping of names
         to values. Values are str or numbers; None is for a name alone, and a bool is 1 or 0. A
