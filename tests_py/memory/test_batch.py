@@ -144,6 +144,17 @@ def test_element_types_must_agree(device, stream):
     assert b.view("f4").numpy(stream=stream)[:8].tolist() == [1] * 8
 
 
+def test_two_lists_are_no_batch(device, stream):
+    a, b = buffers(device, stream, 2)
+    text = r"copy_batch\(\) takes one iterable of \(dst, src\) pairs and stream=, got 3 positional"
+    with pytest.raises(TypeError, match=text):
+        cu.copy_batch(stream, [a], [b])
+    with pytest.raises(TypeError, match="got 2 positional"):
+        cu.copy_batch([b], [a], stream=stream)
+    with pytest.raises(TypeError, match=r"takes one iterable of \(buffer, location\) pairs"):
+        cu.prefetch_batch([a], ["host"], stream=stream)
+
+
 def test_read_only_memory_is_named_by_its_copy(device, stream):
     a, b = buffers(device, stream, 2)
     host = np.zeros(8, "u1")

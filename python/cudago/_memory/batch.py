@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from .. import _core
 from .._native import items
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
     from .device import Device
 
 __all__ = ["copy_batch", "prefetch_batch"]
+
+_Batch = TypeVar("_Batch", bound="Callable[..., None]")
+
+
+def _of_pairs(of: str) -> Callable[[_Batch], _Batch]:
+    """Say what a batch takes where it is given lists of both sides, as ``cuda.core`` takes them."""
+
+    def decorate(batch: _Batch) -> _Batch:
+        @wraps(batch)
+        def checked(*args: Any, **kwargs: Any) -> None:
+            if len(args) > 1:
+                raise TypeError(
+                    f"{batch.__name__}() takes one iterable of {of} pairs and stream=, got "
+                    f"{len(args)} positional arguments"
+                )
+            batch(*args, **kwargs)
+
+        return cast("_Batch", checked)
+
+    return decorate
 
 
 def _pairs(given: Iterable[Any], name: str, of: str) -> tuple[list[Any], list[Any]]:
@@ -62,6 +83,7 @@ def _check_alike(i: int, dst: Any, src: Any) -> None:
         )
 
 
+@_of_pairs("(dst, src)")
 def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None:
     """Make several copies in one call of the driver.
 
@@ -113,6 +135,7 @@ def copy_batch(copies: Iterable[tuple[Any, Any]], *, stream: StreamLike) -> None
     _core._copy_batch(stream, dsts, srcs)
 
 
+@_of_pairs("(buffer, location)")
 def prefetch_batch(
     prefetches: Iterable[tuple[Buffer, Device | Literal["host"]]], *, stream: StreamLike
 ) -> None:
