@@ -123,11 +123,20 @@ static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_s
     return NULL;
 }
 
+/* Whoever allocates on the device may never have heard of its resource, and cannot tell which one is closed. */
+static QUIET int resource_is_closed(DeviceObject *self, PyObject *resource) {
+    if (!((ResourceObject *)resource)->closed) return 0;
+    cudago_raise_closed_as("memory resource of device %d is closed: the device allocates with it until it is given another, "
+                           "as in device.memory_resource = DeviceMemoryResource(device)",
+                           self->ordinal);
+    return 1;
+}
+
 /* allocate(size, *, stream): allocates from the default resource, without a detour through Python. */
 static PyObject *device_allocate(DeviceObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     PyObject *resource = resource_of(self);
-    PyObject *buffer = !resource                                               ? NULL
+    PyObject *buffer = !resource || resource_is_closed(self, resource)         ? NULL
                        : ((ResourceObject *)resource)->kind == RESOURCE_PYTHON ? allocate_python(resource, args, n, names)
                                                                                : cudago_allocate(resource, args, n, names);
     Py_XDECREF(resource);

@@ -96,11 +96,28 @@ def test_a_closed_resource_of_python_that_is_a_devices(device, stream):
         device.allocate(64, stream=stream).close()
         counting.close()
         for make in (device.allocate, lambda n, stream: cu.empty(n, "u1", stream=stream)):
-            with pytest.raises(cu.ClosedError, match="memory resource is closed"):
+            with pytest.raises(cu.ClosedError, match="memory resource of device 0 is closed"):
                 make(64, stream=stream)
         assert counting.live == 1
     finally:
         device.memory_resource = before
+
+
+def test_a_devices_own_resource_that_was_closed(device, stream):
+    with device.memory_resource:
+        pass
+    text = r"memory resource of device 0 is closed: .* device\.memory_resource = DeviceMemoryR"
+    try:
+        for make in (
+            lambda: device.allocate(64, stream=stream),
+            lambda: cu.zeros(4, stream=stream),
+            lambda: cu.asarray([1, 2], stream=stream),
+        ):
+            with pytest.raises(cu.ClosedError, match=text):
+                make()
+    finally:
+        device.memory_resource = cu.DeviceMemoryResource(device)
+    assert device.allocate(64, stream=stream).size == 64
 
 
 def test_a_resource_written_in_python(device, stream):
