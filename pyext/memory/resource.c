@@ -318,7 +318,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "an imported pool allocates nothing: only the process that created it can");
     } else if ((pool || virtual) && !stream) {
         PyErr_SetString(PyExc_TypeError, "allocate() needs stream=: device memory is allocated in a stream's order");
-    } else if (stream && (pool || self->device >= 0) && stream->device != self->home) {
+    } else if (stream && (pool || self->device >= 0) && self->kind != RESOURCE_PYTHON && stream->device != self->home) {
         PyErr_Format(PyExc_ValueError, pool && self->device < 0 ? "the memory is ordered by streams of device %d, the stream is on device %d" : "the memory is on device %d, the stream on device %d",
                      self->home, stream->device);
     } else {
@@ -415,6 +415,17 @@ static PyObject *resource_ordinal(ResourceObject *self, void *unused) {
     return PyLong_FromLong(self->device);
 }
 
+/* Only one written in Python can be told: memory of the others is where they allocate it. */
+static int resource_set_ordinal(ResourceObject *self, PyObject *value, void *unused) {
+    (void)unused;
+    if (!value || self->kind != RESOURCE_PYTHON)
+        return PyErr_SetString(PyExc_AttributeError, "device can only be set of a resource whose class defines allocate() itself"), -1;
+    long ordinal = value == Py_None ? -1 : PyLong_AsLong(value);
+    if (PyErr_Occurred()) return -1;
+    self->device = (int32_t)ordinal;
+    return 0;
+}
+
 static void resource_dealloc(ResourceObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     let_go(self);
@@ -435,7 +446,7 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef getset[] = {
     {"is_closed", (getter)resource_is_closed, NULL, DOC_MEMORYRESOURCE_IS_CLOSED, NULL},
-    {"_ordinal", (getter)resource_ordinal, NULL, NULL, NULL},
+    {"_ordinal", (getter)resource_ordinal, (setter)resource_set_ordinal, NULL, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(ResourceObject), {0}};

@@ -93,8 +93,8 @@ class ForeignMemoryResource(MemoryResource):
         self._on = device
         self.allocator = allocator
 
-    @property
-    def device(self) -> Device | None:
+    @property  # type: ignore[misc]  # which the user cannot set
+    def device(self) -> Device | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The device, if one was given."""
         return self._on
 

@@ -93,6 +93,7 @@ RECEIVERS = {
     "LinkerOptions": "linker_options",
     "ManagedMemoryResource": "managed_resource",
     "MemoryResource": "resource",
+    "MemoryResource.device": "own_resource",  # that of others cannot be set
     "Neighbors": "neighbors",
     "Node": "node",
     "NodeTime": "node_time",

@@ -66,6 +66,7 @@ VALUES: dict[str, list[Value]] = {
     "origin": things("stream"),
     "__dlpack__.stream": [lambda w: w.get("stream").handle, *plain(1, -1)],
     "device": things("device"),
+    "device.value": [*things("device"), *plain(None)],
     "peer": [peer],
     "peers": [lambda w: [peer(w)]],
     "peer_accessible_by.value": [lambda w: [peer(w)]],

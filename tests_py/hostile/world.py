@@ -207,6 +207,13 @@ class Allocator:
         return cu.Device().allocate(nbytes, stream=cu.Device().default_stream)
 
 
+class OwnResource(cu.MemoryResource):
+    """A resource written in Python."""
+
+    def allocate(self, size: int, /, *, stream: Any) -> cu.Buffer:
+        return cu.DeviceMemoryResource(stream.device).allocate(size, stream=stream)
+
+
 def _resource_maker(name: str) -> Callable[[World], Any]:
     return lambda w: getattr(cu, name)(cu.Device())
 
@@ -285,6 +292,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "linker_options": lambda w: cu.LinkerOptions(),
     "resource": _resource_maker("DeviceMemoryResource"),
     "allocator": lambda w: Allocator(),
+    "own_resource": lambda w: OwnResource(),
     "foreign_resource": lambda w: cu.allocators.ForeignMemoryResource(w.get("allocator")),
     "managed_resource": _resource_maker("ManagedMemoryResource"),
     "virtual_resource": _resource_maker("VirtualMemoryResource"),

@@ -120,6 +120,27 @@ def test_a_devices_own_resource_that_was_closed(device, stream):
     assert device.allocate(64, stream=stream).size == 64
 
 
+def test_a_resource_written_in_python_may_set_its_device(device, stream):
+    class Here(cu.MemoryResource):
+        def __init__(self, device):
+            self.device, self.inner = device, device.memory_resource
+
+        def allocate(self, nbytes, *, stream):
+            return self.inner.allocate(nbytes, stream=stream)
+
+    here = Here(device)
+    assert here.device is device
+    assert cu.zeros(4, stream=stream, resource=here).nbytes == 16
+    with pytest.raises(TypeError, match="device must be a Device or None, not int"):
+        here.device = 0
+    assert here.device is device
+    here.device = None
+    assert here.device is None
+    with pytest.raises(AttributeError, match="can only be set of a resource whose class defines"):
+        here.inner.device = device
+    assert here.inner.device is device
+
+
 def test_a_resource_written_in_python(device, stream):
     counting = Counting(device.memory_resource)
     t = cu.empty(10, "f4", stream=stream, resource=counting)

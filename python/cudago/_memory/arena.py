@@ -137,8 +137,8 @@ class ArenaMemoryResource(MemoryResource):
         _check_block(memory, on)
         self.upstream, self._on, self._block = upstream, on, _Block(memory)
 
-    @property
-    def device(self) -> Device:
+    @property  # type: ignore[misc]  # which the user cannot set
+    def device(self) -> Device:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The device that the memory is on."""
         return self._on
 

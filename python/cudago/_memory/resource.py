@@ -63,8 +63,9 @@ class MemoryResource(_core.MemoryResource):
     Notes
     -----
     A subclass of your own defines ``allocate(self, nbytes, *, stream)`` and returns a `Buffer`,
-    which another resource has allocated. It can be a device's `Device.memory_resource`. There is no
-    ``deallocate``: memory is freed when its last holder lets go, which `finalize` can tell you.
+    which another resource has allocated. It can be a device's `Device.memory_resource`, and sets
+    its `device` if it is of one alone. There is no ``deallocate``: memory is freed when its last
+    holder lets go, which `finalize` can tell you.
 
     Examples
     --------
@@ -93,8 +94,17 @@ class MemoryResource(_core.MemoryResource):
 
     @property
     def device(self) -> Device | None:
-        """The device that memory is allocated on; None for host memory."""
+        """The device that memory is allocated on; None for host memory.
+
+        Of a resource written in Python it is None until it is set.
+        """
         return None if self._ordinal is None else device_at(self._ordinal)
+
+    @device.setter
+    def device(self, value: Device | None) -> None:
+        if value is not None and not isinstance(value, _core.Device):
+            raise TypeError(f"device must be a Device or None, not {type(value).__name__}")
+        self._ordinal = None if value is None else value.ordinal
 
     def __repr__(self) -> str:
         return f"<cudago.{type(self).__name__}{': closed' if self.is_closed else ''}>"

@@ -88,8 +88,8 @@ class TrackingMemoryResource(MemoryResource):
             raise TypeError(f"upstream must be a MemoryResource, not {type(upstream).__name__}")
         self.upstream, self._account = upstream, _core._account()
 
-    @property
-    def device(self) -> Device | None:
+    @property  # type: ignore[misc]  # which the user cannot set
+    def device(self) -> Device | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The device that ``upstream`` allocates on; None for host memory."""
         return self.upstream.device
 
