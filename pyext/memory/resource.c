@@ -317,7 +317,8 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
     if (self->kind == RESOURCE_IMPORTED) {
         PyErr_SetString(PyExc_TypeError, "an imported pool allocates nothing: only the process that created it can");
     } else if ((pool || virtual) && !stream) {
-        PyErr_SetString(PyExc_TypeError, "allocate() needs stream=: device memory is allocated in a stream's order");
+        const char *what = self->space ? "memory of a pool" : "device memory"; /* the host's is of a pool, or needs no stream */
+        PyErr_Format(PyExc_TypeError, "allocate() needs stream=: %s is allocated in a stream's order", what);
     } else if (stream && (pool || self->device >= 0) && self->kind != RESOURCE_PYTHON && stream->device != self->home) {
         PyErr_Format(PyExc_ValueError, pool && self->device < 0 ? "the memory is ordered by streams of device %d, the stream is on device %d" : "the memory is on device %d, the stream on device %d",
                      self->home, stream->device);
