@@ -297,6 +297,18 @@ func TestUnsupportedInstructions(t *testing.T) {
 	}
 }
 
+// What a module lacks can be linked to it.
+func TestUndefinedNamesLinker(t *testing.T) {
+	for _, body := range []string{"call missing, (%r1);", "ld.global.u32 %r1, [elsewhere];"} {
+		m, err := Load("test", inKernel(body))
+		require.NoError(t, err)
+		_, err = m.Kernel("k")
+		var refused *UnsupportedError
+		require.ErrorAs(t, err, &refused)
+		require.Contains(t, refused.Hint, "cudago.Linker")
+	}
+}
+
 func TestUnsupportedReachesCallers(t *testing.T) {
 	m, err := Load("sample.ptx", `.version 8.0 .target sm_90
 .file 1 "sample.cu"

@@ -102,7 +102,7 @@ func (b *body) undefined(name string) {
 	e := UnsupportedError{
 		Reason:  "it calls " + name + ", which this module declares but does not define",
 		Section: sectionControl,
-		Hint:    "modules are not linked with each other: put the function's source into the same program",
+		Hint:    "modules are not linked by themselves: link them with cudago.Linker, or put the function's source into the same program",
 	}
 	switch {
 	case strings.HasPrefix(name, "__nv_"):

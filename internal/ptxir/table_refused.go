@@ -9,7 +9,7 @@ const (
 	hintFixedStack = "use arrays of a fixed size"
 	hintForms      = "the reference page of PTX instructions lists the forms that run"
 	hintWide       = "take the address in a 64-bit register"
-	hintLink       = "modules are not linked with each other: put its source into the same program"
+	hintLink       = "modules are not linked by themselves: link them with cudago.Linker, or put its source into the same program"
 
 	reasonTexture = "of textures, only reads of single elements by a handle and coordinates are simulated"
 	reasonSurface = "of surfaces, only loads and stores of bytes by a handle are simulated"
