@@ -303,6 +303,18 @@ def test_invalid_changes(graph, a, b, stream, kernels):
         add.update(value=1)
 
 
+def test_arguments_are_not_called_args(graph, a, kernels):
+    node = graph.launch(CONFIG, kernels["add"], a, 1, N)
+    instead = r"to replace all arguments, call update\(config, kernel, \*args\)$"
+    with pytest.raises(TypeError, match="has no parameter 'args'; it has y, value, n; " + instead):
+        node.update(args=(a, 2, N))
+    with pytest.raises(TypeError, match="nothing has no parameters, .*; " + instead):
+        node.update(kernel=kernels["nothing"], args=())
+    node.update(CONFIG, kernels["nothing"])
+    with pytest.raises(TypeError, match=r"nothing has no parameters, and so none called value$"):
+        node.update(value=1)
+
+
 def test_names_from_ptx(graph, a, stream):
     kernel = cu.ObjectCode.from_ptx(NAMED_PTX)["fill"]
     assert kernel.parameter_names == ("out", "value")

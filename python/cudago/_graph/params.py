@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _core
+from .._kernel.named import no_parameters
 from .._ordinal import device_at
 from .._stream.memop import CONDITIONS
 from .retained import argument_of, object_of
@@ -408,11 +409,16 @@ def _position(kernel: Kernel, index: Any, count: int) -> int:
 def _named(kernel: Kernel, name: str, known: tuple[str, ...], count: int) -> int:
     if name in known[:count]:
         return known.index(name)
+    instead = ""
+    if name in ("args", "arguments"):  # as in `KernelNodeParams`
+        instead = "; to replace all arguments, call update(config, kernel, *args)"
+    if not kernel.signature:
+        raise TypeError(no_parameters(kernel, name) + instead)
     if not known:
         raise TypeError(
             f"the names of the parameters of kernel {kernel.name} are not known: give {name!r} by "
-            "its position, as in update({0: value})"
+            f"its position, as in update({{0: value}}){instead}"
         )
     raise TypeError(
-        f"kernel {kernel.name} has no parameter {name!r}; it has {', '.join(known) or 'none'}"
+        f"kernel {kernel.name} has no parameter {name!r}; it has {', '.join(known)}{instead}"
     )

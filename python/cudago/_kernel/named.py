@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from .kernel import Kernel
 
 
+def no_parameters(kernel: Kernel, *names: str) -> str:
+    """Return what is wrong with naming parameters of a kernel that has none."""
+    return f"kernel {kernel.name} has no parameters, and so none called {', '.join(names)}"
+
+
 def arranged(kernel: Kernel, args: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
     """Return the arguments in the order of the parameters."""
     known = kernel.parameter_names
+    if not known and not kernel.signature:
+        raise TypeError(no_parameters(kernel, *named))
     if not known:
         raise TypeError(
             f"the names of the parameters of kernel {kernel.name} are not known: give "
