@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 from functools import wraps
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from . import _core
 from .errors import ClosedError
@@ -79,6 +79,14 @@ def or_closed(show: _Show) -> _Show:
             return f"<cudago.{type(self).__name__}: closed>"
 
     return cast("_Show", shown)
+
+
+def not_pickled(self: object, sent: str, instead: str = "") -> NoReturn:
+    """Say which objects of a kind other processes can have, and how."""
+    raise TypeError(
+        f"cannot pickle {type(self).__qualname__!r} object: {sent} is sent by multiprocessing "
+        f"itself, as an argument of a Process or by Queue.put or Connection.send{instead}"
+    )
 
 
 def whole(value: object, name: str) -> int:

@@ -608,9 +608,12 @@ def test_the_process_itself_needs_no_import(device, stream):
         with pytest.raises(ValueError, match="this process has allocated the memory itself"):
             cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
         sent = "ipc_enabled is sent by multiprocessing itself, .* Process or by Queue.put"
-        for thing in (buffer, buffer.view("u1")):
+        event = device.create_event(ipc_enabled=True)
+        for thing in (buffer, buffer.view("u1"), buffer.ptr, pool, event):
             with pytest.raises(TypeError, match=sent):
                 pickle.dumps(thing)
+        with pytest.raises(TypeError, match=r"'Pointer' object: .* p\.buffer\[p\.offset:\]"):
+            pickle.dumps(buffer.ptr)
         for thing in (pool.get_allocation_handle(), pool, buffer):
             with pytest.raises(TypeError, match="cannot pickle"):
                 pickle.dumps(thing)

@@ -11,7 +11,7 @@ from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
 from .._late import late
-from .._native import final, into_native, items, whole
+from .._native import final, into_native, items, not_pickled, whole
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -42,14 +42,26 @@ def _location(number: int) -> Device | Literal["host"] | None:
     return "host" if number == _HOST else device_at(number)
 
 
-def not_pickled(self: object) -> NoReturn:
+def memory_not_pickled(self: object) -> NoReturn:
     """Say what can be sent instead of memory."""
-    raise TypeError(
-        f"cannot pickle {type(self).__qualname__!r} object: memory of a pool or a "
-        "VirtualMemoryResource with ipc_enabled is sent by multiprocessing itself, as an argument "
-        "of a Process or by Queue.put or Connection.send; of other memory pickle a copy, such as "
-        "t.numpy(stream=s)"
+    not_pickled(
+        self,
+        "memory of a pool or a VirtualMemoryResource with ipc_enabled",
+        "; of other memory pickle a copy, such as t.numpy(stream=s)",
     )
+
+
+def _pointer_not_pickled(self: _core.Pointer) -> NoReturn:
+    not_pickled(
+        self,
+        "an address is of this process alone: send the buffer from there, p.buffer[p.offset:]. "
+        "Memory of a pool or a VirtualMemoryResource with ipc_enabled",
+        "; of other memory pickle a copy",
+    )
+
+
+# In the class itself, which nobody can derive from.
+Pointer.__reduce__ = _pointer_not_pickled  # type: ignore[method-assign, assignment]
 
 
 @final
@@ -342,7 +354,7 @@ class Buffer(_core.Buffer):
         )
 
     def __reduce__(self) -> NoReturn:
-        not_pickled(self)
+        memory_not_pickled(self)
 
     _repr_html_ = card
     _repr_pretty_ = pretty

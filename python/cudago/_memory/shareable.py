@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from .._native import unnamed
+from .._native import not_pickled, unnamed
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class Shareable:
 
     def __exit__(self, *args: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        not_pickled(self, "a pool that was created with ipc_enabled")
 
     @property
     def is_imported(self) -> bool:

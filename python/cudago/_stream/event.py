@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .. import _core
 from .._late import late
-from .._native import final
+from .._native import final, not_pickled
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -124,6 +124,9 @@ class Event(_core.Event):
 
     def __sub__(self, start: Event) -> float:
         return self.elapsed_ms(start)
+
+    def __reduce__(self) -> NoReturn:
+        not_pickled(self, "an event that was created with ipc_enabled")
 
     def __repr__(self) -> str:
         return "<cudago.Event: closed>" if self.is_closed else f"<cudago.Event {self.handle:#x}>"

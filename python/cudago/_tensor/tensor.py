@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from .._card import card, glance, pretty
-from .._memory.buffer import not_pickled
+from .._memory.buffer import memory_not_pickled
 from .._native import final, into_native
 from .._numpy import np
 from .._ordinal import device_at
@@ -453,7 +453,7 @@ class Tensor(_core.Tensor):
         )
 
     def __reduce__(self) -> NoReturn:
-        not_pickled(self)
+        memory_not_pickled(self)
 
     _repr_html_ = card
     _repr_pretty_ = pretty
