@@ -50,6 +50,13 @@ def test_properties_are_listed_and_unknown_ones_refused(device):
         _ = device.properties.flops
 
 
+def test_a_property_with_two_names(device):
+    properties = device.properties
+    both = "virtual_memory_management_supported", "virtual_address_management_supported"
+    assert set(both) <= set(dir(properties))
+    assert getattr(properties, both[0]) == getattr(properties, both[1])
+
+
 def test_identity_survives_copies(device):
     assert copy.copy(device) is device
     assert pickle.loads(pickle.dumps(device)) is device

@@ -66,8 +66,13 @@ class DeviceProperties(_Names):
             object.__setattr__(self, name, value)  # is found before this method from now on
             return int(value)
 
+    @property
+    def virtual_memory_management_supported(self) -> int:
+        """The same as ``virtual_address_management_supported``, by the name that replaces it."""
+        return self.virtual_address_management_supported
+
     def __dir__(self) -> list[str]:
-        return sorted(_attribute_names())
+        return sorted({*_attribute_names(), "virtual_memory_management_supported"})
 
     def __repr__(self) -> str:
         return f"<cudago.DeviceProperties of device {self._ordinal}>"
