@@ -57,7 +57,7 @@ def test_memory_in_common(graph, a):
     assert places(source[:N]) == []
     for view in (a[:4], a[8:], a.ptr + 4, a.view("i4", (4, 4))):
         assert [p[2:4] for p in places(view)] == [("up", "dst")]
-    assert places(3) == places(None) == places("text") == []
+    assert places(object()) == places(b"bytes") == []
 
 
 def test_graphs_inside(graph, device, a):
@@ -224,3 +224,9 @@ def test_proxies_are_not_asked(device, a):
     proxies = [Proxy()]
     assert cu.who_retains(a) == ()
     assert proxies
+
+
+@pytest.mark.parametrize("value", [None, 5, True, 1.5, 1j, "a"])
+def test_nothing_retains_a_value(value):
+    with pytest.raises(TypeError, match=f"can keep, .*, not {type(value).__name__}$"):
+        cu.who_retains(value)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Holder", "who_retains"]
 
+_NEVER = (bool, int, float, complex, str)  # values, which are copied
 _COUNTED = ("device", "pinned", "managed", "array")  # of `Operand.kind`, for memory_summary
 
 
@@ -78,6 +79,11 @@ def who_retains(obj: object) -> tuple[Holder, ...]:
         under way: a launch or copy that has not completed, an executable that was closed or updated
         since, a capture, or a graph that another library captured.
 
+    Raises
+    ------
+    TypeError
+        If the object is None, a number or a str: nothing keeps those.
+
     See Also
     --------
     Graph.retained, GraphExec.retained : The same question asked the other way.
@@ -97,6 +103,11 @@ def who_retains(obj: object) -> tuple[Holder, ...]:
     ...     print(holder)
     <cudago.Graph of 1 nodes> keeps it as dst of node 'fill'
     """
+    if obj is None or type(obj) in _NEVER:
+        raise TypeError(
+            "obj must be something that a graph or a launch can keep, such as a Buffer, a Tensor, "
+            f"an array, a callback, a Kernel or an Event, not {type(obj).__name__}"
+        )
     wanted = _span(obj)
     found: list[Holder] = []
     seen: set[int] = set()
