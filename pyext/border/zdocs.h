@@ -1150,7 +1150,7 @@
     "      and `Graph.memcpy` have made a kernel node, and captured fills and copies that are\n" \
     "      one, take what those take: ``dst``, ``value`` or both, and ``dst=``, ``src=`` or both,\n" \
     "      of any shape that one node can do;\n" \
-    "    - host: ``func``;\n" \
+    "    - host: ``func``, and its arguments if it has some;\n" \
     "    - event record, event wait: ``event``;\n" \
     "    - child graph: ``graph``, with the same nodes and edges as the embedded one, made in the\n" \
     "      same order;\n" \

@@ -1651,7 +1651,7 @@ class ExecNode:
     @overload
     def update(self, /, graph: _graph.Graph) -> None: ...
     @overload
-    def update(self, /, func: Callable[[], object]) -> None:
+    def update(self, /, func: Callable[..., object], *args: Any) -> None:
         """Change the node's parameters for later launches. Launches under way are not affected.
 
         Replaced operands are released as soon as the last launch that uses them has completed.
@@ -1673,7 +1673,7 @@ class ExecNode:
               and `Graph.memcpy` have made a kernel node, and captured fills and copies that are
               one, take what those take: ``dst``, ``value`` or both, and ``dst=``, ``src=`` or both,
               of any shape that one node can do;
-            - host: ``func``;
+            - host: ``func``, and its arguments if it has some;
             - event record, event wait: ``event``;
             - child graph: ``graph``, with the same nodes and edges as the embedded one, made in the
               same order;

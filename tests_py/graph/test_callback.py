@@ -371,3 +371,39 @@ def test_a_graph_is_no_callback(graph):
     body = graph.if_then(graph.condition(1)).body
     with pytest.raises(TypeError, match="not a Graph: embed that"):
         graph.callback(body)
+
+
+def test_arguments_of_a_callback(graph, stream):
+    done = []
+    node = graph.callback(done.append, 1, name="first").callback(done.append, 2, name="second")
+    step = graph.instantiate()
+    step.launch(stream)
+    stream.sync()
+    assert done == [1, 2]
+    step["first"].update(done.append, 3)
+    step["second"].update(lambda: done.append(4))
+    step.launch(stream)
+    stream.sync()
+    assert done == [1, 2, 3, 4]
+    node.update(func=done.clear)
+    graph.instantiate().launch(stream)
+    stream.sync()
+    assert done == []
+
+
+def test_the_arguments_of_a_callback_count(graph):
+    node = graph.callback(print, 5)
+    for add in (graph.callback, node.callback, node.update, graph.instantiate()[node.name].update):
+        with pytest.raises(TypeError, match="callback must be callable with 2 arguments: too many"):
+            add([].append, 1, 2)
+    assert len(graph.nodes) == 1
+
+
+def test_a_callback_with_arguments_looks_as_a_captured_one_does(graph, stream):
+    with stream.capture() as captured:
+        stream.callback(print, 5, "x")
+    built = graph.callback(print, 5, "x")
+    of = captured.nodes[0].params.func
+    assert (of.func, of.args) == (print, (5, "x"))
+    assert repr(built.params) == repr(captured.nodes[0].params)
+    assert built.params.func.args == (5, "x")

@@ -10,7 +10,7 @@ from .. import _core
 from .._late import late
 from .._memory.resource import mask_of
 from .._native import unnamed
-from .._stream.callee import expect_callback
+from .._stream.callee import with_arguments
 from .._tensor import copy, strided
 from .._tensor.element import is_narrow, pattern_for
 from .._tensor.operand import as_tensor, has_gaps
@@ -213,14 +213,17 @@ class Builder(SignalNodes, Branching):
         note = slot.noted(graph, "kernel", enumerate(args))
         return graph._node(graph._add_kernel(deps, config, kernel, plain, name, note))
 
-    def callback(self, func: Callable[[], Any], *, name: str | None = None) -> Node:
+    def callback(self, func: Callable[..., Any], *args: Any, name: str | None = None) -> Node:
         """Add a call of a Python function.
 
         Parameters
         ----------
         func : callable
-            Called without arguments, on a thread that cudago owns. Waiting for the device in it
-            raises `CUDAError`. Its exceptions go to `sys.unraisablehook`, and the graph continues.
+            Called on a thread that cudago owns. Waiting for the device in it raises `CUDAError`.
+            Its exceptions go to `sys.unraisablehook`, and the graph continues.
+        *args
+            Its arguments, the same at each launch. The graph keeps them with the function: the node
+            has a ``functools.partial`` of both.
         name : str, optional
             Unique in the graph.
 
@@ -232,7 +235,8 @@ class Builder(SignalNodes, Branching):
         Raises
         ------
         TypeError
-            If the function is known to need arguments, or is a coroutine or generator function.
+            If the function is known not to take these arguments, or is a coroutine or generator
+            function.
 
         Notes
         -----
@@ -245,14 +249,13 @@ class Builder(SignalNodes, Branching):
         Examples
         --------
         >>> graph, log = cudago.Graph(device), []
-        >>> node = graph.callback(lambda: log.append("step done"))
+        >>> node = graph.callback(log.append, "step done")
         >>> graph.instantiate().launch(stream)
         >>> stream.sync()
         >>> log
         ['step done']
         """
-        expect_callback(func)
-        return self._new(_core.Graph._add_host, func, name)
+        return self._new(_core.Graph._add_host, with_arguments(func, args), name)
 
     def capture(
         self, stream: StreamLike, mode: CaptureMode = "global"

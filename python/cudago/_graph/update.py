@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._kernel.work import COUNTED, WALKED
-from .._stream.callee import expect_callback
+from .._stream.callee import with_arguments
 from .._stream.memop import condition_code
 from .._tensor import copy, renewed
 from .._tensor.element import is_narrow, pattern_for
@@ -360,9 +360,10 @@ def _change_kernel(
     _set_kernel(node, owner, config, kernel, tuple(args), is_new=False)
 
 
-def _host(node: Node | ExecNode, owner: Graph | GraphExec, /, func: Callable[[], Any]) -> None:
-    expect_callback(func)
-    owner._update_host(node._id, func)
+def _host(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, func: Callable[..., Any], *args: Any
+) -> None:
+    owner._update_host(node._id, with_arguments(func, args))
 
 
 def _event(node: Node | ExecNode, owner: Graph | GraphExec, /, event: Event) -> None:

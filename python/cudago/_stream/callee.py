@@ -49,6 +49,14 @@ def expect_callback(
         raise TypeError(_text(args, named, str(e))) from None
 
 
+def with_arguments(
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
+) -> Callable[[], Any]:
+    """Return a function that calls another with arguments; TypeError if that cannot be called."""
+    expect_callback(func, args, kwargs)
+    return partial(func, *args, **(kwargs or {})) if args or kwargs else func
+
+
 def _text(args: tuple[Any, ...], named: Mapping[str, Any], why: str) -> str:
     count = len(args) + len(named)
     how = f"with {count} argument{'s' * (count != 1)}" if count else "without arguments"

@@ -7,7 +7,6 @@ Hot and blocking calls are in ``pyext/stream/stream.c``; their documentation is 
 
 from __future__ import annotations
 
-from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakValueDictionary
@@ -19,7 +18,7 @@ from .._late import late
 from .._native import final, number_text, value_text
 from .._ordinal import device_at
 from ..errors import CUDAError
-from .callee import expect_callback
+from .callee import with_arguments
 from .fork import Fork
 from .memop import MemoryOperations
 from .waited import event_handle, has_stream, part_of, way_out
@@ -195,8 +194,7 @@ class Stream(MemoryOperations, _core.Stream):
         >>> done
         ['after the work so far']
         """
-        expect_callback(func, args, kwargs)
-        self._callback(partial(func, *args, **kwargs) if args or kwargs else func)
+        self._callback(with_arguments(func, args, kwargs))
 
     @overload
     def wait(self, work: ExternalSemaphore, value: SupportsIndex | None = None) -> None: ...
