@@ -379,7 +379,8 @@ if not TYPE_CHECKING:  # type checkers would accept any name
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE, *_MODULES})
+    used_here = {"TYPE_CHECKING", "annotations", "atexit", "sys"}
+    return sorted({*globals(), *_WHERE, *_MODULES} - used_here)
 
 
 # Whose lines are nobody's where a line of the program is told.

@@ -237,6 +237,7 @@ def test_all_names_are_found_when_they_are_used(script):
         import cudago as cu
         assert not [n for n in sys.modules if n.startswith("cudago._graph")]
         assert set(cu.__all__) | cu._MODULES <= set(dir(cu))
+        assert not {"TYPE_CHECKING", "annotations", "atexit", "sys"} & set(dir(cu))
         assert all(getattr(cu, n) is getattr(cu, n) for n in (*cu.__all__, *cu._MODULES))
         for name in ("Nothing", "__wrong__"):
             try:
