@@ -108,7 +108,7 @@ def live_objects() -> dict[str, int]:
     Notes
     -----
     An object whose release waits for device work is counted until shortly after that work
-    completes.
+    completes. What `Device.reset` has closed is counted until you close it too, or drop it.
 
     Examples
     --------

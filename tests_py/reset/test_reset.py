@@ -135,6 +135,20 @@ def test_everything_is_lost(device, code, times):
         use(device, code)
 
 
+def test_what_is_lost_counts_until_it_is_closed_or_dropped(device, code):
+    settle()
+    before = cu.live_objects().get("Graph", 0)
+    graphs = [cu.Graph(device) for _ in range(2)]
+    device.reset()
+    assert all(graph.is_closed for graph in graphs)
+    assert cu.live_objects()["Graph"] == before + 2
+    graphs[0].close()
+    assert cu.live_objects()["Graph"] == before + 1
+    graphs.clear()
+    settle()
+    assert cu.live_objects().get("Graph", 0) == before
+
+
 class Passes(cu.MemoryResource):
     """Passes on what another resource allocates."""
 
