@@ -128,22 +128,31 @@ def test_each_of_thirty_questions_has_the_other_spelling_a_program_and_a_page() 
 
 # What the rows of the table for users of cuda.core speak of.
 SPOKEN_OF = """
+import numpy as np
 import cudago as cu
 device = cu.Device()
 stream = device.create_stream()
 mr = cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True))
 buffer = mr.allocate(4096, stream=stream)
 tensor = x = cu.zeros((1, 8, 8, 16), "f4", stream=stream)
+y = cu.zeros_like(x, stream=stream)
 box, lower, upper, first, last, c, n = (1, 1, 8, 16), (0, 0), (0, 0), 0, 0, 4, 8
 shape, dtype = (4, 8), "f4"
 array = cu.OpaqueArray(shape, dtype, stream=stream, surfaces=True)
 ir = more = 'target triple = "nvptx64-nvidia-cuda"'
-program = cu.Program('extern "C" __global__ void k() {}')
+source = 'extern "C" __global__ void k() {}'
+program, options = cu.Program(source), cu.ProgramOptions()
+code = program.compile()
+kernel = code["k"]
 graph = cu.Graph(device)
 graph.memcpy(cu.zeros_like(x, stream=stream), x, name="name")
 step = graph.instantiate()
 start, end = (stream.record(device.create_event(timing_enabled=True)) for _ in range(2))
 stream.sync()
+owner, f, size, theirs = buffer, print, 64, device.create_stream()
+dst, src, scratch = (device.allocate(size, stream=stream) for _ in range(3))
+address = src.handle
+big = cu.VirtualMemoryResource(device).allocate(size, stream=stream)
 shared = device.create_event(ipc_enabled=True)
 
 def run(code, shared, may_lack):

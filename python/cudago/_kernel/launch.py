@@ -41,7 +41,8 @@ class LaunchConfig(_core.LaunchConfig):
     block : int or tuple of int
         Block size in threads, in up to three dimensions.
     cluster : int or tuple of int, optional
-        Cluster size in blocks; needs compute capability 9.0.
+        Cluster size in blocks; needs compute capability 9.0. `grid` counts blocks, not clusters,
+        with it too, and must be a multiple of it in each dimension.
     shared_memory : int
         Dynamic shared memory per block, in bytes.
     cooperative : bool
