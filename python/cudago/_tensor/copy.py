@@ -165,18 +165,18 @@ def copy(dst: Tensor, src: Tensor, stream: Stream, given: tuple[Any, Any] | None
     if not dst.size:
         return
     is_whole = not is_packed(dst) or (packed.is_whole(dst) and src.is_contiguous)
-    if is_whole and dst.is_contiguous and src.is_contiguous:
+    pageable = is_pageable(dst), is_pageable(src)
+    is_for_host = all(pageable) and not stream.is_capturing
+    if is_whole and dst.is_contiguous and src.is_contiguous and not is_for_host:
         _copy_piece(dst, src, stream, given)
         return
-    pageable = is_pageable(dst), is_pageable(src)
-    if not all(pageable):
+    if not is_for_host:
         overlap.check_once(dst, "dst")
     if not is_whole:
         packed.copy(dst, src, stream)
         return
-    if all(pageable):
-        of = _host_array(src)  # of what overlaps, NumPy may read what it has written
-        _host_array(dst)[...] = of.copy() if overlap.share(dst, src) else of
+    if is_for_host:
+        _copy_on_host(dst, src, stream)
         return
     _check_apart(dst, src)
     plan = _plan_of(dst, src)
@@ -252,15 +252,23 @@ def _copy_piece(
     of: Any = src
     if given is not None and stream.is_capturing:
         to, of = _core._operand(dst, given[0], True), _core._operand(src, given[1], False)
-    if not is_pageable(dst):
-        dst.buffer.copy_from(of, stream=stream)
-    elif not is_pageable(src):
+    if is_pageable(dst) and not is_pageable(src):
         src.buffer.copy_to(to, stream=stream)
     else:
-        memoryview(dst.buffer)[:] = memoryview(src.buffer)  # tensors have none of every type
+        dst.buffer.copy_from(of, stream=stream)
 
 
 # --- detours --------------------------------------------------------------------------------------
+
+
+def _copy_on_host(dst: Tensor, src: Tensor, stream: Stream) -> None:
+    """Copy memory that devices do not know, once what is queued has read and written it."""
+    stream.sync()
+    if dst.is_contiguous and src.is_contiguous:
+        memoryview(dst.buffer)[:] = memoryview(src.buffer)  # tensors have none of every type
+        return
+    of = _host_array(src)  # of what overlaps, NumPy may read what it has written
+    _host_array(dst)[...] = of.copy() if overlap.share(dst, src) else of
 
 
 def _host_array(t: Tensor) -> np.ndarray:

@@ -85,6 +85,7 @@ def _check_waits(name: str, stream: Stream) -> None:
 def _bytes_of(span: Buffer, t: Tensor, stream: Stream) -> np.ndarray:
     """Return a copy of the bytes that a tensor reaches, and wait for it."""
     if is_pageable(t):
+        stream.sync()  # what is queued may write it
         return np.frombuffer(memoryview(span), "u1").copy()
     raw = np.empty(span.size, "u1")
     span.copy_to(_core.from_dlpack(raw), stream=stream)
@@ -107,6 +108,7 @@ def read(t: Tensor, stream: Stream) -> np.ndarray:
 
 def _store(memory: Buffer, raw: np.ndarray, t: Tensor, stream: Stream) -> None:
     if is_pageable(t):
+        stream.sync()  # what is queued may read it
         np.frombuffer(memoryview(memory), "u1")[:] = raw
     else:
         memory.copy_from(_core.from_dlpack(raw), stream=stream)

@@ -146,7 +146,7 @@ class Tensor(_core.Tensor):
             If the shapes differ. If the sides share elements, as ``t[1:]`` and ``t[:-1]``, and are
             not the same, or elements of this tensor share memory: a GPU moves elements in any
             order. Sides of which one lies in the gaps of the other, as ``t[::2]`` and ``t[1::2]``,
-            share none. What is all in pageable memory may overlap.
+            share none. What is all in pageable memory may overlap, but in a capture.
 
         See Also
         --------
@@ -154,7 +154,8 @@ class Tensor(_core.Tensor):
 
         Notes
         -----
-        Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.
+        Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory, and
+        until the copy is done if both sides are.
 
         One driver call copies all rows where both sides have them at regular distances, as any
         slices of matrices. Otherwise a kernel copies, if both sides are memory that a device can
