@@ -145,13 +145,23 @@ func (g *Graph) explainInstantiate(err error) error {
 	switch {
 	case unused != "" && errors.As(err, &why) && (refused || why.HasUnusedCondition()):
 		why.Reason = unused + ": add one that it controls"
-	case !refused || g.h.execs.Load() == 0:
+	case !refused || g.h.execs.Load()+g.h.ending.Load() == 0:
 	case len(g.h.memory) > 0 || g.frees():
-		call.Detail = "the graph allocates or frees memory, so that it can have one executable at a time: close the other one first"
+		call.Detail = "the graph allocates or frees memory, " + g.h.oneAtATime()
 	case g.hasConditional():
-		call.Detail = "the graph has conditional nodes, so that it can have one executable at a time: close the other one first"
+		call.Detail = "the graph has conditional nodes, " + g.h.oneAtATime()
 	}
 	return err
+}
+
+// oneAtATime says what to do about the executable that keeps a graph from having
+// another one.
+func (h *hierarchy) oneAtATime() string {
+	if h.execs.Load() > 0 {
+		return "so that it can have one executable at a time: close the other one first"
+	}
+	return "so that it can have one executable at a time, and launches of the one that was closed are under way: " +
+		"wait for them first, as with stream.sync()"
 }
 
 // sendNames makes the driver use our node names in its reports.

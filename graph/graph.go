@@ -68,8 +68,9 @@ type hierarchy struct {
 	handle cuda.GraphHandle
 	reaper *finalize.Reaper // immutable
 
-	busy  atomic.Int32 // calls that may block, announced before they lock mu
-	execs atomic.Int32 // executables that are not closed; new ones are made with mu held
+	busy   atomic.Int32 // calls that may block, announced before they lock mu
+	execs  atomic.Int32 // executables that are not closed; new ones are made with mu held
+	ending atomic.Int32 // executables that are closed, and not destroyed yet
 
 	// mu is never held while a Retainer is released. It is held across one call
 	// that can block, cuGraphInstantiateWithParams: see [Graph.Busy].

@@ -67,6 +67,7 @@ func (x *Exec) Close() error {
 	x.extra, x.spare = nil, nil
 	x.watch.notify(nil, bundles)
 	x.mu.Unlock()
+	x.h.ending.Add(1)
 	x.h.execs.Add(-1)
 	f := x.retirement(bundles, true)
 	done()
@@ -172,5 +173,6 @@ func (g *closedExec) Step() (done bool, err error) {
 	}
 	endVisits(x.visits)
 	live.execs.Add(-1)
+	x.h.ending.Add(-1)
 	return true, errors.Join(err, x.h.drop())
 }

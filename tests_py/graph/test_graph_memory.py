@@ -204,6 +204,20 @@ def test_graphs_with_memory_are_single(graph, device):
         graph.instantiate()
 
 
+def test_an_executable_that_is_closed_and_runs_is_the_only_one(graph, stream):
+    buffer, filled = allocating(graph)
+    filled.free(buffer)
+    with hold(stream):
+        with graph.instantiate() as step:
+            step.launch(stream)
+        with pytest.raises(cu.CUDAError, match=r"NOT_SUPPORTED.*closed are under way: wait"):
+            graph.instantiate()
+    stream.sync()
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+
+
 def test_wrong_arguments(graph, device, stream):
     with pytest.raises(ValueError, match="size must be at least 1 byte"):
         graph.allocate(0)

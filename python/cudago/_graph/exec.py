@@ -111,6 +111,10 @@ class GraphExec(_core.GraphExec):
         Nodes that are disabled stay so. Blocks while another thread is inside a launch of this
         executable.
 
+        Where an edge was added to either graph, or an edge or a node removed, the driver may pair
+        nodes that are alike in another order: then the operands of `graph` stay until the next such
+        update, also those that `ExecNode.update` or `bind` replace meanwhile.
+
         References
         ----------
         ``cuGraphExecUpdate``
