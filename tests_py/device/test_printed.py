@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What device code prints goes to ``sys.stdout``, whatever that does."""
+"""What simulated devices print goes to ``sys.stdout``, whatever that does."""
 
 from __future__ import annotations
 
 import sys
+
+import pytest
 
 import cudago as cu
 
@@ -20,6 +22,7 @@ class Gone:
         return lambda text: None
 
 
+@pytest.mark.skipif("cu.driver_name() != 'sim'", reason="NVIDIA's driver prints by itself")
 def test_output_that_replaces_itself(stream, monkeypatch):
     code = cu.Program('extern "C" __global__ void hi() { printf("hi\\n"); }').compile()
     cu.launch(stream, cu.LaunchConfig(1, 1), code["hi"])

@@ -196,7 +196,7 @@ def find_nvidia_header_directory(name):
         ("cuda/atomics_of_tomorrow", r"pip install 'cudago\[headers\]'"),
         ("cub/no_such.cuh", r"pip install 'cudago\[headers\]'"),
         ("cuda_fp3.h", r"pip install 'cudago\[headers\]'"),
-        ("vector", r"libcu\+\+ has (many of them, for devices|it), as <cuda/std/vector>"),
+        ("vector", r"<cuda/std/vector>|it is for hosts"),
         ("curand_no_such.h", "pip install nvidia-curand"),
         ("mine/own.h", "include_path="),
     ],

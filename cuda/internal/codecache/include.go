@@ -137,20 +137,6 @@ func (s *scanner) begin() {
 	}
 }
 
-// anotherName is a macro of libcu++, which is __has_include, or 0 or 1 for
-// compilers without that. A macro with such a name is taken for __has_include in
-// every file, whichever has its definition; one with another name, or another body,
-// makes the answer unknown where it is defined.
-var anotherName = regexp.MustCompile(`^\w*HAS_INCLUDE\([ \t]*(\w+)[ \t]*\)[ \t]+(__has_include(?:_next)?[ \t]*\([ \t]*(\w+)[ \t]*\)|[01])[ \t\r]*$`)
-
-func asksForFile(word string) bool {
-	switch word {
-	case "__has_include", "__has_include_next", "__has_embed":
-		return true
-	}
-	return strings.HasSuffix(word, "HAS_INCLUDE")
-}
-
 // operand reads "name" or <name>.
 func (s *scanner) operand() {
 	s.blanks()
@@ -158,16 +144,24 @@ func (s *scanner) operand() {
 		end := map[byte]string{'"': "\"", '<': ">"}[s.text[s.at]]
 		name, _, found := strings.Cut(s.text[s.at+1:], end)
 		if end != "" && found && !strings.Contains(name, "\n") {
-			i := include{name, end == "\""}
-			if !s.seen[i] {
-				s.seen[i] = true
-				s.list = append(s.list, i)
-			}
+			s.add(include{name, end == "\""})
 			s.at += 1 + len(name) + 1
 			return
 		}
 	}
-	s.known = false // a macro
+	end := strings.IndexByte(s.text[s.at:]+"\n", '\n')
+	files := thrustFiles(s.text[s.at : s.at+end])
+	for _, name := range files {
+		s.add(include{name, false})
+	}
+	s.known = files != nil // else it is another macro
+}
+
+func (s *scanner) add(i include) {
+	if !s.seen[i] {
+		s.seen[i] = true
+		s.list = append(s.list, i)
+	}
 }
 
 // word reads an identifier or a number, and the string that it is a prefix of.

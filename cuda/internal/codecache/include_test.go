@@ -44,6 +44,30 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
+func TestIncludesOfThrust(t *testing.T) {
+	for text, want := range map[string]string{
+		"#include __THRUST_HOST_SYSTEM_ALGORITH_DETAIL_HEADER_INCLUDE(copy_if.h)": "thrust/system/tbb/detail/copy_if.h",
+		"#include __THRUST_DEVICE_SYSTEM_ALGORITH_HEADER_INCLUDE(vector.h) // x":  "thrust/system/cuda/vector.h",
+		"#  include __THRUST_DEVICE_SYSTEM_COPY_IF_HEADER\r":                      "thrust/system/cuda/detail/copy_if.h",
+		"#include __THRUST_HOST_SYSTEM_TAG_HEADER":                                "thrust/system/cpp/detail/execution_policy.h",
+		"#include __THRUST_HOST_SYSTEM_MEMORY_HEADER":                             "thrust/system/cpp/memory_resource.h",
+		"#include THRUST_MR_STD_MR_HEADER":                                        "memory_resource",
+	} {
+		list, isKnown := includes(text + "\n#include <b.h>")
+		require.True(t, isKnown, text)
+		require.Contains(t, list, include{want, false})
+		require.Contains(t, list, include{"b.h", false}, text)
+	}
+	for _, text := range []string{
+		"#include __THRUST_HOST_SYSTEM_ALGORITH_DETAIL_HEADER_INCLUDE(MACRO)",
+		"#include __THRUST_HOST_SYSTEM_COPY_HEADER(x)",
+		"#include X__THRUST_HOST_SYSTEM_COPY_HEADER",
+	} {
+		_, isKnown := includes(text)
+		require.False(t, isKnown, text)
+	}
+}
+
 func TestIncludesThatOnlyTheCompilerKnows(t *testing.T) {
 	for _, text := range []string{
 		"#include MACRO",

@@ -89,7 +89,8 @@ _LIMITS = """#pragma once
 _FLOATS = """#pragma once
 #if __has_include(<cuda/std/cfloat>)
 #include <cuda/std/cfloat>
-#else
+#endif
+#ifndef FLT_MAX  // as with CCCL 3.0
 #define FLT_RADIX 2
 #define FLT_MANT_DIG 24
 #define FLT_DIG 6
