@@ -96,6 +96,11 @@ class SignalNodes(MemoryOperationNodes):
         --------
         Stream.wait : Waits in a stream.
 
+        Notes
+        -----
+        A launch waits for the event's latest recording before it: not for one by a node of the
+        same graph, nor for a later one.
+
         References
         ----------
         ``cuGraphAddEventWaitNode``, ``cuGraphAddExternalSemaphoresWaitNode``

@@ -36,8 +36,6 @@ type event struct {
 type record struct {
 	point
 	at atomic.Int64 // nanoseconds since started
-	// launch is the graph launch that makes the record, if one does.
-	launch *graphRun
 	// Of an event that processes share: the page, and the number there.
 	shared *sharedEvent
 	number uint64

@@ -15,14 +15,14 @@ func (w *eventRecordWork) run(x *execution) *failure {
 }
 
 // eventWaitWork is a node that waits for the recording of an event that is the
-// latest when the node runs.
+// latest at the launch, as on an H200 (driver 580.159): recordings by the launch
+// itself, and what is recorded between the launch and the node's turn, do not count.
+// So it never waits for what is queued behind it.
 type eventWaitWork struct{ e *event }
 
 func (w *eventWaitWork) run(x *execution) *failure {
-	rec := w.e.get()
-	// A recording by this same launch is either done, because of an edge, or
-	// unordered: then waiting for it could take forever.
-	if rec != nil && rec.capture == nil && rec.launch != x.graph {
+	rec := x.graph.awaitedBy(x.node)
+	if rec != nil && rec.capture == nil {
 		if f := x.sim.shuffle; f != nil {
 			f.runUntil(rec.point) // no other goroutine runs what records it
 		} else {

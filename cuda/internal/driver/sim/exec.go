@@ -209,9 +209,12 @@ func (x *graphExec) launch(s *stream) driver.CUresult {
 	for _, a := range x.allocs {
 		a.ref() // the memory outlives an executable destroyed in flight
 	}
+	for _, at := range x.plan.awaits {
+		run.awaited = append(run.awaited, x.plan.nodes[at].work.(*eventWaitWork).e.get())
+	}
 	for _, at := range x.plan.records {
 		e := x.plan.nodes[at].work.(*eventRecordWork).e
-		rec := &record{point: point{&timeline{}, 1}, launch: run}
+		rec := &record{point: point{&timeline{}, 1}}
 		run.records = append(run.records, rec)
 		e.set(rec)
 	}

@@ -15,6 +15,7 @@ import (
 type plan struct {
 	nodes   []planNode
 	records []int32 // the event record nodes among nodes
+	awaits  []int32 // the event wait nodes among nodes
 	waits   bool    // a node waits for a value or a semaphore
 
 	ancestry sync.Once
@@ -174,8 +175,11 @@ func (b *planner) embed(n *node, first planNode, inner map[*node][]*shape) []int
 
 func (b *planner) add(n planNode) int32 {
 	n.inside = b.inside
-	if _, ok := n.work.(*eventRecordWork); ok {
+	switch n.work.(type) {
+	case *eventRecordWork:
 		b.plan.records = append(b.plan.records, int32(len(b.plan.nodes)))
+	case *eventWaitWork:
+		b.plan.awaits = append(b.plan.awaits, int32(len(b.plan.nodes)))
 	}
 	if w, ok := n.work.(awaiting); ok && w.mayWait() {
 		b.plan.waits = true
@@ -233,7 +237,7 @@ func sorted(nodes []*node) []*node {
 }
 
 func (p *plan) clone() *plan {
-	return &plan{nodes: slices.Clone(p.nodes), records: p.records, waits: p.waits}
+	return &plan{nodes: slices.Clone(p.nodes), records: p.records, awaits: p.awaits, waits: p.waits}
 }
 
 // contexts returns the contexts that the plan's work is bound to.

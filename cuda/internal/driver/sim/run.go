@@ -15,6 +15,7 @@ import (
 type graphRun struct {
 	plan    *plan
 	records []*record // of the event record nodes, as in plan.records
+	awaited []*record // by the event wait nodes, as in plan.awaits; nil if there is nothing to wait for
 	allocs  []*graphAlloc
 	objects userObjects
 
@@ -29,6 +30,16 @@ func (g *graphRun) recordOf(at int32) *record {
 		}
 	}
 	panic("BUG: event record node without a record")
+}
+
+// awaitedBy is what an event wait node waits for.
+func (g *graphRun) awaitedBy(at int32) *record {
+	for i, n := range g.plan.awaits {
+		if n == at {
+			return g.awaited[i]
+		}
+	}
+	panic("BUG: event wait node without an answer")
 }
 
 // drop ends the launch, whether it ran or not. It completes the event records:
