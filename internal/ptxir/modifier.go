@@ -310,7 +310,9 @@ const (
 	SpecialGlobaltimer       // changes; Class64
 	SpecialGlobaltimerLo
 	SpecialGlobaltimerHi
-	SpecialReservedSmemOffset
+	SpecialReservedSmemBegin // and %reserved_smem_offset_0 and _1
+	SpecialReservedSmemEnd
+	SpecialReservedSmemCap
 	SpecialEnvreg1 // with the next: where a cooperative grid's workspace is; the high half
 	SpecialEnvreg2
 	SpecialGraphExec // Class64; 0 outside of graphs that kernels launch

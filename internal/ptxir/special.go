@@ -32,6 +32,11 @@ var specialRegs = map[string]struct {
 	"%globaltimer_hi":    {id: SpecialGlobaltimerHi, typ: U32},
 	"%dynamic_smem_size": {id: SpecialDynamicSmemSize, typ: U32}, "%total_smem_size": {id: SpecialTotalSmemSize, typ: U32},
 	"%aggr_smem_size": {id: SpecialAggrSmemSize, typ: U32},
+	// The two places in the region are not told apart: on an H200 (driver 580) both
+	// are its beginning.
+	"%reserved_smem_offset_begin": {id: SpecialReservedSmemBegin, typ: U32}, "%reserved_smem_offset_end": {id: SpecialReservedSmemEnd, typ: U32},
+	"%reserved_smem_offset_cap": {id: SpecialReservedSmemCap, typ: U32},
+	"%reserved_smem_offset_0":   {id: SpecialReservedSmemBegin, typ: U32}, "%reserved_smem_offset_1": {id: SpecialReservedSmemBegin, typ: U32},
 	// Without clusters each block is a cluster of its own.
 	"%is_explicit_cluster": {id: SpecialIsExplicitCluster, typ: Pred},
 	"%current_graph_exec":  {id: SpecialGraphExec, typ: U64},
@@ -68,8 +73,6 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 		}
 	case strings.HasPrefix(x.Name, "%pm"):
 		b.refuse("read %clock64 instead", "%s: performance counters are not simulated", x.Name)
-	case strings.HasPrefix(x.Name, "%reserved_smem_offset"):
-		return SpecialReservedSmemOffset, U32
 	}
 	return SpecialNone, TypeNone
 }

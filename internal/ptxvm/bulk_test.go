@@ -76,7 +76,7 @@ type bulkRun struct {
 }
 
 func newBulkRun(t *testing.T) *bulkRun {
-	r := &bulkRun{d: ptxvm.NewDevice(ptxvm.Config{})}
+	r := &bulkRun{d: ptxvm.NewDevice(ptxvm.Config{CCMajor: 9})}
 	t.Cleanup(r.d.Close)
 	for _, p := range []*uint64{&r.in, &r.out} {
 		var err error

@@ -4,6 +4,7 @@
 package ptxvm_test
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,8 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
-// TestCases runs every file of testdata.
+// TestCases runs every file of testdata, also where shared memory begins behind what
+// is reserved.
 func TestCases(t *testing.T) {
 	n := 0
 	require.NoError(t, filepath.WalkDir("testdata", func(path string, e fs.DirEntry, err error) error {
@@ -23,7 +25,13 @@ func TestCases(t *testing.T) {
 		}
 		n++
 		name, _ := filepath.Rel("testdata", path)
-		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".ptx"), func(t *testing.T) { vmtest.ReadCase(t, path).Run(t) })
+		for _, major := range []int{7, 9} {
+			t.Run(fmt.Sprintf("%s/%d.0", strings.TrimSuffix(filepath.ToSlash(name), ".ptx"), major), func(t *testing.T) {
+				c := vmtest.ReadCase(t, path)
+				c.CCMajor = major
+				c.Run(t)
+			})
+		}
 		return nil
 	}))
 	require.NotZero(t, n)

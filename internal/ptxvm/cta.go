@@ -139,10 +139,7 @@ func (c *cta) bind(r *execution) {
 	n := int(r.threads+register.Lanes-1) / register.Lanes
 	c.run, c.Launch, c.Params, c.ArgBytes = r, &r.Launch, r.params, uint64(k.ir.ArgBytes)
 	c.Memory, c.Consts = k.module.device.memory, k.module.consts
-	c.SharedBytes = uint64(k.dynamicOffset) + uint64(r.DynamicShared)
-	if len(c.Shared) < int(c.SharedBytes) {
-		c.Shared = make([]byte, (c.SharedBytes+4095)&^4095)
-	}
+	c.SetShared(uint64(k.dynamicOffset)+uint64(r.DynamicShared), k.module.device.config.reservedShared(), k.usesReserved)
 	c.LocalStride = (k.localBytes + 15) &^ 15
 	if need := c.LocalStride * uint64(n) * register.Lanes; uint64(len(c.Local)) < need {
 		c.Local = make([]byte, need)
@@ -201,6 +198,7 @@ func (c *cta) start(i uint64) {
 	if r.watch != nil {
 		c.watch.Start(c.epoch)
 	}
+	c.StartShared()
 	c.live = r.threads
 	c.barriers = [lane.Barriers]barrier{}
 	for i := range c.warps {

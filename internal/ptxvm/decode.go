@@ -172,6 +172,7 @@ func (d *decoder) decodeFunc(f *ptxir.Func) error {
 		if fill == nil {
 			return fmt.Errorf("function %s: special register %d is not supported", f.Name, s.ID)
 		}
+		d.kernel.usesReserved = d.kernel.usesReserved || lane.ReadsReserved(s.ID)
 		fn.specials = append(fn.specials, specialUse{reg: fn.offsets[s.Reg], index: s.Reg, fn: fill, perBlock: lane.PerBlock(s.ID)})
 	}
 	fn.blocks = make([]block, len(f.Blocks))
@@ -222,7 +223,7 @@ func (d *decoder) address(v *ptxir.Var, generic bool) (uint64, error) {
 		if !ok {
 			return 0, fmt.Errorf("BUG: shared variable %s has no place", v.Name)
 		}
-		addr, window = uint64(off), memory.SharedBase
+		addr, window = d.module.device.config.reservedShared()+uint64(off), memory.SharedBase
 	case ptxir.SpaceLocal:
 		off, ok := d.local[v]
 		if !ok {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/cudago/cudago/internal/ptxvm/lane"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
@@ -19,7 +20,7 @@ type Config struct {
 	CCMinor         int    // 5
 
 	// SharedBytes is the most shared memory a block may have, static and
-	// dynamic together: 48 KiB, or 64 KiB with compute capability 7.5, where the
+	// dynamic together, without what the system reserves: 48 KiB, or 64 KiB with compute capability 7.5, where the
 	// driver has to grant what exceeds 48 KiB. The VM checks this limit only.
 	SharedBytes uint32 // 64 KiB
 	// StackBytes is the local memory of one thread for recursive kernels, whose
@@ -50,6 +51,18 @@ func (c Config) withDefaults() Config {
 		c.StackBytes = 16 << 10
 	}
 	return c
+}
+
+// reservedShared is what the system takes of each block's shared memory.
+func (c *Config) reservedShared() uint64 { return uint64(ReservedShared(c.CCMajor)) }
+
+// ReservedShared is what the system takes of each block's shared memory, in front of
+// the block's own, with that major compute capability.
+func ReservedShared(major int) int32 {
+	if major >= 8 {
+		return lane.ReservedShared
+	}
+	return 0
 }
 
 // A Device is one simulated device. Its methods are safe for concurrent use.

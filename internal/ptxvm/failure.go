@@ -107,7 +107,9 @@ func (c *cta) describe(p *lane.Stop) *fault.Fault {
 		return f
 	}
 	switch p.Space {
-	case ptxir.SpaceShared, ptxir.SpaceLocal, ptxir.SpaceParam:
+	case ptxir.SpaceShared:
+		f.Detail = c.inShared(p.Addr)
+	case ptxir.SpaceLocal, ptxir.SpaceParam:
 		f.Detail = fmt.Sprintf("%s memory has %d bytes", p.Space, p.Limit)
 	default:
 		var detail string
@@ -118,9 +120,17 @@ func (c *cta) describe(p *lane.Stop) *fault.Fault {
 	return f
 }
 
+// inShared describes an address in shared memory, of which the block's own counts.
+func (c *cta) inShared(addr uint64) string {
+	return fmt.Sprintf("offset %d in shared memory, which has %d bytes", c.SharedPlace(addr), c.SharedBytes)
+}
+
 // nearest describes a global or generic address.
 func (c *cta) nearest(addr, limit uint64) (memory.Nearest, string) {
-	for _, s := range []ptxir.Space{ptxir.SpaceShared, ptxir.SpaceLocal, ptxir.SpaceParam} {
+	if addr>>memory.WindowShift == memory.SharedWindow {
+		return memory.Nearest{}, c.inShared(addr)
+	}
+	for _, s := range []ptxir.Space{ptxir.SpaceLocal, ptxir.SpaceParam} {
 		if base, _ := lane.Window(s); addr>>memory.WindowShift == base>>memory.WindowShift {
 			return memory.Nearest{}, fmt.Sprintf("offset %d in %s memory, which has %d bytes", int64(addr-base), s, limit)
 		}

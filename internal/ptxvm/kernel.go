@@ -19,6 +19,7 @@ type Kernel struct {
 
 	staticShared  uint32
 	dynamicOffset uint32 // where dynamic shared memory starts
+	usesReserved  bool   // it asks where the reserved shared memory is
 	localBytes    uint64 // of one thread
 	sites         uint32 // memory instructions
 

@@ -144,8 +144,9 @@ func (d *Device) residentBlocks(threads uint32) uint64 {
 func (k *Kernel) ResidentBlocks(threads, dynamicShared uint32) int {
 	d := k.module.device
 	n := d.residentBlocks(max(threads, 1)) / uint64(d.config.Multiprocessors)
-	if shared := uint64(k.dynamicOffset) + uint64(dynamicShared); shared > 0 {
-		n = min(n, uint64(d.config.SharedBytes)/shared)
+	reserved := d.config.reservedShared()
+	if shared := uint64(k.dynamicOffset) + uint64(dynamicShared) + reserved; shared > 0 {
+		n = min(n, (uint64(d.config.SharedBytes)+reserved)/shared)
 	}
 	return int(n)
 }

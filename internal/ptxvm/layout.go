@@ -94,12 +94,15 @@ func (m *Module) noCallee(addr uint64) string {
 const mostShared = 1 << 30
 
 // layoutShared places the shared variables that the kernel can reach, static
-// ones first; the dynamic ones (.extern .shared x[]) all start after them. It
+// ones first, behind what is reserved; the dynamic ones (.extern .shared x[]) all
+// start after them. Places count from the first byte that is the block's own. It
 // fails if they are more than any device has: package ptxir does not count those
 // of functions that are called through their addresses.
 func (d *decoder) layoutShared(reach []*ptxir.Func) error {
 	var dynamic []*ptxir.Var
 	var end, dynAlign uint64 = 0, 16
+	start := d.module.device.config.reservedShared()
+	aligned := func(off, align uint64) uint64 { return (start+off+align-1)&^(align-1) - start }
 	visit := func(v *ptxir.Var) {
 		if v == nil || v.Space != ptxir.SpaceShared {
 			return
@@ -114,7 +117,7 @@ func (d *decoder) layoutShared(reach []*ptxir.Func) error {
 			dynAlign = max(dynAlign, align)
 			return
 		}
-		end = (end + align - 1) &^ (align - 1)
+		end = aligned(end, align)
 		d.shared[v] = uint32(end)
 		end += v.Size
 	}
@@ -125,7 +128,7 @@ func (d *decoder) layoutShared(reach []*ptxir.Func) error {
 	}
 	static := end
 	if len(dynamic) > 0 {
-		end = (end + dynAlign - 1) &^ (dynAlign - 1)
+		end = aligned(end, dynAlign)
 	}
 	if end > mostShared {
 		return fmt.Errorf("ptxvm: kernel %s: it and the functions that it may call have %d bytes of static shared memory", d.kernel.ir.Name, end)

@@ -66,7 +66,7 @@ Both:
 	bar.sync 0;`, ``},
 	}
 	for _, tt := range tests {
-		found := checked(t, check.Races, tt.body, 2, 64)
+		found := checked(t, 7, check.Races, tt.body, 2, 64)
 		if tt.want == "" {
 			require.Empty(t, found, tt.name)
 			continue

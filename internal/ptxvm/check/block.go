@@ -168,7 +168,11 @@ func (a *access) sizeIn(w *lane.Warp, l int) uint64 {
 	return a.size
 }
 
+// shared looks at an access of shared memory at that offset in its window. What is
+// reserved there is left alone: it is all zeros at first, and those who use it order
+// their accesses by other means than the program.
 func (v *Block) shared(t *touch, off uint64) {
+	off -= v.cta.SharedStart
 	if off >= v.cta.SharedBytes || t.size > v.cta.SharedBytes-off {
 		return
 	}

@@ -4,6 +4,7 @@
 package check_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,10 +37,14 @@ const checkHead = `.version 7.8
 	add.u64 %x, %a, %q;
 `
 
-// checked runs a kernel body under checks and returns what was found.
-func checked(t *testing.T, checks check.Set, body string, grid, block uint32) []string {
+// majors are compute capabilities that place a block's shared memory differently.
+var majors = []int{7, 9}
+
+// checked runs a kernel body under checks, on a device whose compute capability has
+// that major number, and returns what was found.
+func checked(t *testing.T, major int, checks check.Set, body string, grid, block uint32) []string {
 	t.Helper()
-	d := ptxvm.NewDevice(ptxvm.Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{CCMajor: major})
 	defer d.Close()
 	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", checkHead+body+"\n\tret;\n}\n"), "k")
 	p := vmtest.Zeroed(t, d, 4096)
@@ -253,15 +258,17 @@ done:`, 4, 32, ``},
 
 func TestPlantedRaces(t *testing.T) {
 	for _, test := range plantedRaces {
-		t.Run(test.name, func(t *testing.T) {
-			found := checked(t, check.Races, test.body, test.grid, test.block)
-			if test.want == "" {
-				require.Empty(t, found)
-				return
-			}
-			require.NotEmpty(t, found)
-			require.Regexp(t, test.want, strings.Join(found, "\n"))
-		})
+		for _, major := range majors {
+			t.Run(fmt.Sprintf("%s, %d.0", test.name, major), func(t *testing.T) {
+				found := checked(t, major, check.Races, test.body, test.grid, test.block)
+				if test.want == "" {
+					require.Empty(t, found)
+					return
+				}
+				require.NotEmpty(t, found)
+				require.Regexp(t, test.want, strings.Join(found, "\n"))
+			})
+		}
 	}
 }
 

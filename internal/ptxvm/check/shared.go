@@ -11,7 +11,8 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
-// sharedOffset returns where in shared memory an address of the access is.
+// sharedOffset returns where in the window of shared memory an address of the access
+// is.
 func (a *access) sharedOffset(addr uint64) (off uint64, ok bool) {
 	switch addr >> memory.WindowShift {
 	case 0:
@@ -48,7 +49,12 @@ func (v *Block) allWritten(w *lane.Warp, a *access, m uint32) bool {
 // writtenRange notes or checks a range that allWritten has put together. It ignores
 // what is out of bounds.
 func (v *Block) writtenRange(a *access, start, end uint64) bool {
-	if end > v.cta.SharedBytes {
+	reserved := v.cta.SharedStart
+	if end <= reserved { // see shared
+		return true
+	}
+	start, end = start-reserved, end-reserved
+	if end > v.cta.SharedBytes || start > end {
 		return false
 	}
 	if !a.kind.Writes() || a.reads {

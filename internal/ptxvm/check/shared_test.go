@@ -4,6 +4,7 @@
 package check_test
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -126,21 +127,23 @@ again:
 
 func TestUninitializedSharedMemory(t *testing.T) {
 	for name, checks := range map[string]check.Set{"": check.Uninitialized, " with races": check.Uninitialized | check.Races} {
-		for _, test := range sharedReads {
-			t.Run(test.name+name, func(t *testing.T) {
-				var found []string
-				for _, f := range checked(t, checks, test.body, 2, 64) {
-					if strings.HasPrefix(f, "uninit") {
-						found = append(found, f)
+		for _, major := range majors {
+			for _, test := range sharedReads {
+				t.Run(fmt.Sprintf("%s%s, %d.0", test.name, name, major), func(t *testing.T) {
+					var found []string
+					for _, f := range checked(t, major, checks, test.body, 2, 64) {
+						if strings.HasPrefix(f, "uninit") {
+							found = append(found, f)
+						}
 					}
-				}
-				if test.want == "" {
-					require.Empty(t, found)
-					return
-				}
-				require.Len(t, found, 1)
-				require.Regexp(t, test.want, found[0])
-			})
+					if test.want == "" {
+						require.Empty(t, found)
+						return
+					}
+					require.Len(t, found, 1)
+					require.Regexp(t, test.want, found[0])
+				})
+			}
 		}
 	}
 }

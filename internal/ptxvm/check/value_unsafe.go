@@ -73,7 +73,7 @@ func (a *access) stored(w *lane.Warp, l int) []byte {
 func (v *Block) content(t *touch) ([]byte, bool) {
 	s, ok := t.w.GenericSite(t.addr, t.size)
 	if t.a.space == ptxir.SpaceShared && t.addr>>memory.WindowShift == 0 {
-		s, ok = t.w.SharedSite(0), true
+		s, ok = t.w.SharedSite(0, t.addr), true
 	}
 	if off := t.addr - s.Base; !ok || off >= s.Span || t.size > s.Span-off {
 		return nil, false

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/fault"
-	"github.com/cudago/cudago/internal/ptxvm/memory"
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
@@ -95,19 +94,18 @@ func (w *Warp) align(in *Inst, addr uint64, l int, size uint64) {
 // sharedPointer resolves an address that must be in shared memory, as an offset
 // or generic.
 func (w *Warp) sharedPointer(in *Inst, s *Site, addr uint64, l int, size uint64) unsafe.Pointer {
-	if addr>>memory.WindowShift == memory.SharedWindow {
-		addr -= memory.SharedBase
-	}
+	addr = sharedOffset(addr)
 	w.align(in, addr, l, size)
-	if *s == (Site{}) {
-		*s = w.SharedSite(0)
+	if addr-s.Base >= s.Span {
+		*s = w.SharedSite(0, addr)
 	}
-	if addr >= s.Span || size > s.Span-addr {
+	off := addr - s.Base
+	if off >= s.Span || size > s.Span-off {
 		w.Fault(&Stop{
 			Kind: fault.IllegalAddress, In: in, Lane: l, Addr: addr, Size: size, Space: ptxir.SpaceShared, Limit: s.Span,
 		})
 	}
-	return unsafe.Add(s.Host, addr)
+	return unsafe.Add(s.Host, off)
 }
 
 // An mbarrier is 64 bits of shared memory that programs must not look into.

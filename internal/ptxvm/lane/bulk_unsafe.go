@@ -12,7 +12,6 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/descriptor"
 	"github.com/cudago/cudago/internal/ptxvm/fault"
-	"github.com/cudago/cudago/internal/ptxvm/memory"
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
@@ -65,7 +64,7 @@ func bulkLoads(op ptxir.Op) bool   { return op == ptxir.OpBulkLoad || op == ptxi
 type Bulk struct {
 	// Loads says that it goes to shared memory.
 	Loads bool
-	// Shared is where in the block's shared memory it begins, Bytes its size there.
+	// Shared is where in the window of shared memory it begins, Bytes its size there.
 	Shared, Bytes uint64
 	fill          [8]byte // repeated where a load is beyond the bounds
 	tensor        *descriptor.TensorMap
@@ -155,12 +154,9 @@ func beyond(size uint64) (fill [8]byte) {
 
 // sharedStart is where in shared memory a copy begins.
 func (w *Warp) sharedStart(in *Inst, l int, align, size uint64) uint64 {
-	addr := w.address(in, l)
-	if addr>>memory.WindowShift == memory.SharedWindow {
-		addr -= memory.SharedBase
-	}
+	addr := sharedOffset(w.address(in, l))
 	w.align(in, addr, l, align)
-	if limit := w.CTA.SharedBytes; addr > limit || size > limit-addr {
+	if limit, off := w.CTA.SharedBytes, addr-w.CTA.SharedStart; off > limit || size > limit-off {
 		w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: addr, Size: size, Space: ptxir.SpaceShared, Limit: limit})
 	}
 	return addr
@@ -181,10 +177,11 @@ func bulkCopy(w *Warp, in *Inst, m uint32) {
 //go:norace
 func (w *Warp) movePiece(in *Inst, l int, b *Bulk, p descriptor.Piece) {
 	// A swizzle stays within 1 KiB, which may be more than the block has.
-	if limit := w.CTA.SharedBytes; p.Shared > limit || p.Bytes > limit-p.Shared {
+	limit, off := w.CTA.SharedBytes, p.Shared-w.CTA.SharedStart
+	if off > limit || p.Bytes > limit-off {
 		w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: p.Shared, Size: p.Bytes, Space: ptxir.SpaceShared, Limit: limit})
 	}
-	shared := unsafe.Slice((*byte)(unsafe.Add(w.CTA.sharedHost(), p.Shared)), p.Bytes)
+	shared := unsafe.Slice((*byte)(unsafe.Add(w.CTA.sharedHost(), off)), p.Bytes)
 	if p.Beyond {
 		for i := 0; b.Loads && i < len(shared); i++ { // nothing is stored there
 			shared[i] = b.fill[i%8]

@@ -39,7 +39,7 @@ func (w *Warp) miss(in *Inst, s *Site, addr uint64, l int, size uint64) {
 	ok := false
 	switch in.IR.Space {
 	case ptxir.SpaceShared:
-		*s, ok = w.SharedSite(0), true
+		*s, ok = w.SharedSite(0, addr), true
 	case ptxir.SpaceLocal:
 		*s, ok = w.localSite(0), true
 	case ptxir.SpaceParam:
@@ -70,7 +70,7 @@ func stores(in *Inst) bool { return in.IR.Op == ptxir.OpSt || in.IR.Op == ptxir.
 func (w *Warp) GenericSite(addr, size uint64) (Site, bool) {
 	switch addr >> memory.WindowShift {
 	case memory.SharedWindow:
-		return w.SharedSite(memory.SharedBase), true
+		return w.SharedSite(memory.SharedBase, addr), true
 	case memory.LocalWindow:
 		return w.localSite(memory.LocalBase), true
 	case memory.ParamWindow:
@@ -79,9 +79,14 @@ func (w *Warp) GenericSite(addr, size uint64) (Site, bool) {
 	return w.globalSite(addr, size)
 }
 
-// SharedSite is shared memory, whose addresses begin at base.
-func (w *Warp) SharedSite(base uint64) Site {
-	return Site{Base: base, Span: w.CTA.SharedBytes, Host: w.CTA.sharedHost()}
+// SharedSite is the part of shared memory that an address is in: the block's own,
+// or what is reserved. The window begins at base.
+func (w *Warp) SharedSite(base, addr uint64) Site {
+	c := w.CTA
+	if r := c.reserved; addr-base < uint64(len(r)) {
+		return Site{Base: base, Span: uint64(len(r)), Host: unsafe.Pointer(unsafe.SliceData(r))}
+	}
+	return Site{Base: base + c.SharedStart, Span: c.SharedBytes, Host: c.sharedHost()}
 }
 
 func (w *Warp) localSite(base uint64) Site {

@@ -52,16 +52,18 @@ var plainSpecials = map[ptxir.SpecialID]SpecialFunc{
 	ptxir.SpecialDynamicSmemSize: func(w *Warp, _ int) uint64 {
 		return uint64(w.CTA.Launch.DynamicShared)
 	},
-	ptxir.SpecialTotalSmemSize:      func(w *Warp, _ int) uint64 { return w.CTA.SharedBytes },
-	ptxir.SpecialAggrSmemSize:       func(w *Warp, _ int) uint64 { return w.CTA.SharedBytes },
-	ptxir.SpecialEnvreg:             func(*Warp, int) uint64 { return 0 },
-	ptxir.SpecialEnvreg1:            func(w *Warp, _ int) uint64 { return w.CTA.Launch.Workspace >> 32 },
-	ptxir.SpecialEnvreg2:            func(w *Warp, _ int) uint64 { return uint64(uint32(w.CTA.Launch.Workspace)) },
-	ptxir.SpecialClusterOne:         func(*Warp, int) uint64 { return 1 },
-	ptxir.SpecialClusterZero:        func(*Warp, int) uint64 { return 0 },
-	ptxir.SpecialIsExplicitCluster:  func(*Warp, int) uint64 { return 0 },
-	ptxir.SpecialReservedSmemOffset: func(*Warp, int) uint64 { return 0 },
-	ptxir.SpecialGraphExec:          func(*Warp, int) uint64 { return 0 },
+	ptxir.SpecialTotalSmemSize:     totalShared,
+	ptxir.SpecialAggrSmemSize:      aggregateShared,
+	ptxir.SpecialReservedSmemBegin: reservedBegin,
+	ptxir.SpecialReservedSmemEnd:   reservedEnd,
+	ptxir.SpecialReservedSmemCap:   reservedCap,
+	ptxir.SpecialEnvreg:            func(*Warp, int) uint64 { return 0 },
+	ptxir.SpecialEnvreg1:           func(w *Warp, _ int) uint64 { return w.CTA.Launch.Workspace >> 32 },
+	ptxir.SpecialEnvreg2:           func(w *Warp, _ int) uint64 { return uint64(uint32(w.CTA.Launch.Workspace)) },
+	ptxir.SpecialClusterOne:        func(*Warp, int) uint64 { return 1 },
+	ptxir.SpecialClusterZero:       func(*Warp, int) uint64 { return 0 },
+	ptxir.SpecialIsExplicitCluster: func(*Warp, int) uint64 { return 0 },
+	ptxir.SpecialGraphExec:         func(*Warp, int) uint64 { return 0 },
 }
 
 // readSpecial chooses the reading of a special register that changes.

@@ -28,8 +28,10 @@ type CTA struct {
 	Block  [3]uint32
 	Linear uint64 // number of the block in its grid
 
-	Shared      []byte
-	SharedBytes uint64
+	Shared      []byte // the block's own
+	SharedBytes uint64 // of Shared
+	SharedStart uint64 // where it begins in the window, behind what is reserved
+	reserved    []byte // what the kernel may use of that
 	Local       []byte
 	LocalStride uint64 // bytes of local memory a thread
 	Params      []byte

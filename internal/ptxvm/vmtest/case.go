@@ -47,7 +47,9 @@ type Case struct {
 	prints     bool
 	loadErrors string
 	budget     uint32
-	Watch      *check.Watch // not of the file: what checks the launch
+	// Not of the file: what checks the launch, and the major compute capability.
+	Watch   *check.Watch
+	CCMajor int
 }
 
 type buffer struct {
@@ -223,7 +225,7 @@ func (b *buffer) show(v uint64) string {
 
 // Run loads and launches the case. Its outputs start out as 0xcc bytes.
 func (c *Case) Run(t *testing.T) {
-	d := ptxvm.NewDevice(ptxvm.Config{Workers: 2, StepBudget: uint64(c.budget)})
+	d := ptxvm.NewDevice(ptxvm.Config{Workers: 2, StepBudget: uint64(c.budget), CCMajor: c.CCMajor})
 	defer d.Close()
 	k, err := c.load(d)
 	if c.loadErrors != "" {

@@ -267,6 +267,7 @@ def run_cuda(nvrtc: Nvrtc, launcher: Launcher) -> Callable[[Case, list, int], No
             pytest.skip("CUDA has this for later architectures")
         source, name = case.kernel
         together = case.options.get("cooperative", False)
-        launcher(nvrtc(source, arch)[name], case.grid, case.block, args, cooperative=together)
+        kernel = nvrtc(source, arch)[name]
+        launcher(kernel, case.grid, case.block, args, shared=case.shared, cooperative=together)
 
     return run

@@ -66,6 +66,19 @@ extern "C" __global__ void staged(const float *x, float *out, int n) {
         block.sync();
     }
 }
+extern "C" __global__ void wide(const int *x, int *out, int *own) {
+    extern __shared__ int mine[];
+    __shared__ cg::block_tile_memory<256> scratch;
+    auto block = cg::this_thread_block(scratch);
+    int t = block.thread_rank(), n = block.size();
+    mine[t] = x[t];
+    auto pair = cg::tiled_partition<64>(block);
+    out[t] = cg::reduce(pair, x[t], cg::plus<int>());
+    auto four = cg::tiled_partition<128>(block);
+    out[n + t] = cg::inclusive_scan(four, x[t], cg::plus<int>());
+    out[2 * n + t] = four.meta_group_rank() * 1000 + four.thread_rank();
+    own[t] = mine[t];
+}
 extern "C" __global__ void relaxed(float *x, float *y, int n, int steps) {
     auto grid = cg::this_grid();
     for (int s = 0; s < steps; s++) {
@@ -114,6 +127,13 @@ def staged_reference(x, out, n):
     out[:] = x.reshape(-1, 128)[:, ::-1].reshape(-1)
 
 
+def wide_reference(x, out, own):
+    out[0] = x.reshape(-1, 64).sum(1).repeat(64)
+    out[1] = x.reshape(-1, 128).cumsum(1).reshape(-1)
+    out[2] = np.arange(x.size) // 128 * 1000 + np.arange(x.size) % 128
+    own[:] = x
+
+
 def relaxed_reference(x, y, n, steps):
     for _ in range(steps):
         y[1:-1] = np.float32(0.5) * (x[:-2] + x[2:])
@@ -147,6 +167,14 @@ CASES = [
         (GROUPS, "staged"),
         make(uniform(0, 1, "f4", 384), zeros("f4", 384), 384),
         staged_reference,
+    ),
+    Case(  # from sm_80 on such tiles meet in shared memory that CUDA reserves
+        "tiles of several warps",
+        (GROUPS, "wide"),
+        make(whole(0, 10, "i4", 256), zeros("i4", 3, 256), zeros("i4", 256)),
+        wide_reference,
+        block=256,
+        shared=1024,
     ),
     Case(
         "relaxed over the grid",

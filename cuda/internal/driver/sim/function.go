@@ -155,7 +155,7 @@ func (f *function) activeBlocks(blockSize int32, dynamicShared uint64) int32 {
 	threads := (blockSize + warpSize - 1) / warpSize * warpSize
 	blocks := min(dev.profile.blocksPerSM, dev.profile.threadsPerSM/threads)
 	blocks = min(blocks, registersPerSM/(threads*int32(max(f.attributes.Registers, 1))))
-	shared := int32(f.attributes.StaticSharedBytes) + int32(dynamicShared) + reservedShared(f.module.ctx.sim.config.major)
+	shared := int32(f.attributes.StaticSharedBytes) + int32(dynamicShared) + ptxvm.ReservedShared(f.module.ctx.sim.config.major)
 	if shared > 0 {
 		blocks = min(blocks, dev.profile.sharedPerSM/shared)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm"
 )
 
 // profile is what differs between compute capabilities. From the CUDA C++
@@ -72,7 +73,7 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:           sharedPerBlock,
 		driver.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:     p.sharedOptin,
 		driver.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:  p.sharedPerSM,
-		driver.CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:      reservedShared(c.major),
+		driver.CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:      ptxvm.ReservedShared(c.major),
 		driver.CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:                 constantBytes,
 		driver.CU_DEVICE_ATTRIBUTE_WARP_SIZE:                             warpSize,
 		driver.CU_DEVICE_ATTRIBUTE_MAX_PITCH:                             maxGridX,
@@ -165,14 +166,6 @@ var memoryAttributes = map[driver.CUdevice_attribute]int32{
 	driver.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:                         1,
 	driver.CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:                 1,
 	driver.CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:            1,
-}
-
-// reservedShared is what the system takes of each block's shared memory.
-func reservedShared(major int) int32 {
-	if major >= 8 {
-		return 1 << 10
-	}
-	return 0
 }
 
 func toInt(b bool) int32 {
