@@ -82,6 +82,7 @@ func (w *warp) collect(g *group, b *block, members uint32) bool {
 	}
 	if v := w.cta.run.watch; v != nil {
 		w.cta.watch.Sync(w.Index, members, w.live)
+		w.Frame = g.frame // of a group that has waited, which the checks look up
 	}
 	if !barWarp {
 		b.sync.Fn(&w.Warp, b.sync, g.mask)
@@ -131,11 +132,11 @@ func (w *warp) retryCollectives() {
 			w.parked = append(w.parked, p)
 			continue
 		}
-		old := w.File
+		old, frame := w.File, w.Frame
 		w.File = w.frameAt(w.frames[p.frame].regs)
 		if w.collect(&p.group, p.at, p.members) {
 			w.push(p.group)
 		}
-		w.File = old
+		w.File, w.Frame = old, frame
 	}
 }

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import cudago as cu
@@ -63,6 +65,26 @@ def test_what_is_dropped_is_no_defect(stream):
     @%p1 st.global.u32 [%rd1], %r3;
 """
     assert reports(stream, of_ptx(body)) == []
+
+
+@pytest.mark.parametrize("first", [16, 4])
+def test_a_shuffle_from_lanes_outside_the_mask(stream, first):
+    source = """extern "C" __global__ void k(int* out) {
+    if (threadIdx.x >= 8) return;
+    int v = threadIdx.x;
+    for (int d = FIRST; d; d /= 2)
+        v += __shfl_down_sync(0xff, v, d);
+    if (threadIdx.x == 0) *out = v;
+}""".replace("FIRST", str(first))
+    options = cu.ProgramOptions(lineinfo=True, name="/sum8.cu")
+    found = reports(stream, cu.Program(source, "c++", options=options).compile()["k"])
+    if first == 4:  # lanes 4 to 7 read beyond the mask too, and what they compute is dropped
+        assert found == []
+        return
+    (report,) = found
+    assert "undefined result of a shuffle in kernel k, block (0,0,0), thread (0,0,0)" in report
+    assert "(/sum8.cu:5, PTX line " in report
+    assert re.search(": it reads lane (8|16), which is not in the mask 0xff$", report)
 
 
 @pytest.mark.parametrize("bug", [True, False])

@@ -22,6 +22,8 @@ const (
 	FindingUninitialized
 	// FindingBarrier is a barrier that only a part of a warp executes.
 	FindingBarrier
+	// FindingShuffle is a shuffle that reads from a lane that does not take part.
+	FindingShuffle
 )
 
 // A Finding is a defect of a program that did not stop it.
@@ -100,6 +102,8 @@ func (f *Finding) Error() string {
 	switch {
 	case f.Kind == FindingBarrier:
 		fmt.Fprintf(&b, "barrier without all of a warp in %s", here.name())
+	case f.Kind == FindingShuffle:
+		fmt.Fprintf(&b, "undefined result of a shuffle in %s", here.name())
 	case f.Register != "":
 		fmt.Fprintf(&b, "uninitialized register in %s", here.name())
 	case f.Kind == FindingUninitialized && f.Shared:
@@ -120,7 +124,7 @@ func (f *Finding) Error() string {
 	if f.Shared || f.Local {
 		place = fmt.Sprintf("at offset %d", f.Address)
 	}
-	if f.Kind == FindingBarrier {
+	if f.Kind == FindingBarrier || f.Kind == FindingShuffle {
 		fmt.Fprintf(&b, "%s: %s", here.at(), f.Why)
 	} else if f.Register != "" {
 		fmt.Fprintf(&b, "%s: %s was never written by this thread", here.at(), f.Register)

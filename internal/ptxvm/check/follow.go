@@ -17,7 +17,8 @@ import (
 // registers. So the checks follow such a value through registers, and report it
 // where something depends on it: a branch, an address, a store to global memory.
 // The decoder finds the registers that the value can reach, and puts runFollowed
-// around the instructions that read or write one.
+// around the instructions that read or write one. What a shuffle reads from a lane
+// that does not take part is followed in the same way: see shuffle.go.
 
 // none is the number of a register that is not followed.
 const none = -1
@@ -87,27 +88,18 @@ func inLocal(ir *ptxir.Instr) bool {
 
 // NumberFollowed finds the registers of a function that may hold something unset.
 // Locals says that there is local memory. Registers that a convergent operation
-// writes are left out.
+// writes are left out, unless it is a shuffle.
 func (d *Decoder) NumberFollowed(f *ptxir.Func, fn *Function, locals bool) {
 	d.fn, d.numbers = fn, nil
-	unwritten := unwrittenRegisters(f)
-	if !locals && len(unwritten) == 0 {
+	unwritten, shuffled := unwrittenRegisters(f), shuffledRegisters(f)
+	if !locals && len(unwritten) == 0 && len(shuffled) == 0 {
 		return
 	}
 	numbers := make([]int32, len(f.Regs))
 	for r := range numbers {
 		numbers[r] = none
 	}
-	const never = none - 1
-	for i := range f.Blocks {
-		if in := f.Blocks[i].Term.Instr; in != nil {
-			for _, r := range destinations(in) {
-				if r != ptxir.NoReg {
-					numbers[r] = never
-				}
-			}
-		}
-	}
+	leaveOut(f, numbers)
 	d.pieces = map[*ptxir.Instr]bool{}
 	for i := range f.Blocks {
 		d.findPieces(f.Blocks[i].Instrs, slices.Contains(f.Blocks[i].Term.Targets, i))
@@ -115,9 +107,11 @@ func (d *Decoder) NumberFollowed(f *ptxir.Func, fn *Function, locals bool) {
 	for _, r := range unwritten {
 		if numbers[r] == none {
 			d.fn.unwritten = append(d.fn.unwritten, unwrittenRegister{r, d.fn.followed})
-			numbers[r] = d.fn.followed
-			d.fn.followed++
 		}
+		d.number(r, numbers)
+	}
+	for _, r := range shuffled {
+		d.number(r, numbers)
 	}
 	for before := int32(-1); before != d.fn.followed; {
 		before = d.fn.followed
@@ -131,6 +125,23 @@ func (d *Decoder) NumberFollowed(f *ptxir.Func, fn *Function, locals bool) {
 		numbers[r] = max(numbers[r], none)
 	}
 	d.numbers = numbers
+}
+
+// leaveOut gives the registers that convergent operations write, except for the
+// values of shuffles, a number that is no number.
+func leaveOut(f *ptxir.Func, numbers []int32) {
+	const never = none - 1
+	for i := range f.Blocks {
+		in := f.Blocks[i].Term.Instr
+		if in == nil {
+			continue
+		}
+		for j, r := range destinations(in) {
+			if r != ptxir.NoReg && !(in.Op == ptxir.OpShfl && j == 0) {
+				numbers[r] = never
+			}
+		}
+	}
 }
 
 // findPieces finds the stores of a block that copy a structure. Either there are
@@ -196,10 +207,17 @@ func (d *Decoder) spread(ir *ptxir.Instr, numbers []int32) {
 		}
 	}
 	for _, r := range destinations(ir) {
-		if r != ptxir.NoReg && numbers[r] == none {
-			numbers[r] = d.fn.followed
-			d.fn.followed++
+		if r != ptxir.NoReg {
+			d.number(r, numbers)
 		}
+	}
+}
+
+// number gives a register the next number, unless it has one or can have none.
+func (d *Decoder) number(r ptxir.Reg, numbers []int32) {
+	if numbers[r] == none {
+		numbers[r] = d.fn.followed
+		d.fn.followed++
 	}
 }
 
@@ -233,7 +251,7 @@ func sources(ir *ptxir.Instr) []ptxir.Reg {
 // Follow wraps an instruction that works on followed registers or local memory.
 func (d *Decoder) Follow(in *lane.Inst) {
 	ir := in.IR
-	if d.numbers == nil || ir.Op.Convergent() {
+	if d.numbers == nil || ir.Op.Convergent() && ir.Op != ptxir.OpShfl {
 		return
 	}
 	guarded := ir.Guard != ptxir.NoReg && d.numbers[ir.Guard] >= 0
@@ -255,6 +273,9 @@ func (d *Decoder) Follow(in *lane.Inst) {
 	in.Parts = []lane.Inst{inner}
 	in.Site = uint32(len(d.code.follows))
 	in.Fn = runFollowed
+	if ir.Op == ptxir.OpShfl {
+		in.Fn = runShuffled
+	}
 	d.code.follows = append(d.code.follows, x)
 }
 

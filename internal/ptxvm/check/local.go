@@ -33,6 +33,7 @@ type toldKey struct {
 	at       uint64 // in written; of a register, the thread
 	fn       *Function
 	register *unwrittenRegister
+	shuffle  *follow
 }
 
 // followedFrame is one activation's followed registers.
@@ -46,16 +47,21 @@ type followedFrame struct {
 	origins []*[register.Lanes]origin
 }
 
-// origin is the load of something that nobody wrote, or the first read of a
-// register that nobody wrote.
+// origin is the load of something that nobody wrote, the first read of a register
+// that nobody wrote, or a shuffle from a lane that did not take part.
 type origin struct {
-	register *unwrittenRegister // nil: local memory
-	read     *follow            // of the register
-	site     uint32
-	off      uint32 // in the thread's local memory
-	size     uint32
-	fn       *Function // to whose variables it belongs
-	base     uint32    // where they begin
+	register *unwrittenRegister
+	read     *follow // of the register
+	shuffle  *follow // with register nil too: local memory
+	// lane is the one that made the shuffle, from the one that it read, and members
+	// are those of its mask.
+	lane, from uint8
+	members    uint32
+	site       uint32
+	off        uint32 // in the thread's local memory
+	size       uint32
+	fn         *Function // to whose variables it belongs
+	base       uint32    // where they begin
 	// masked says that only some bits of the value are left.
 	masked bool
 }
@@ -198,16 +204,20 @@ func (v *Block) origin(w *lane.Warp, l int, site, off, size uint32) origin {
 
 // uninitializedLocal reports that a lane depends on something that nobody wrote.
 func (v *Block) uninitializedLocal(w *lane.Warp, l int, o origin) {
-	key := toldKey{v.localBit(w, l, uint64(o.off)), o.fn, o.register}
-	if o.register != nil {
+	key := toldKey{v.localBit(w, l, uint64(o.off)), o.fn, o.register, o.shuffle}
+	if o.register != nil || o.shuffle != nil {
 		key.at = uint64(w.Index*register.Lanes + l)
 	}
 	if v.local.told[key] {
 		return
 	}
 	v.local.told[key] = true
-	if o.register != nil {
+	switch {
+	case o.register != nil:
 		v.unwritten(w, l, o)
+		return
+	case o.shuffle != nil:
+		v.undefinedShuffle(w, o)
 		return
 	}
 	v.add(findingKey{kind: FindingUninitialized, site: o.site}, 0, func() *Finding {

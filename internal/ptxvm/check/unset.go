@@ -108,13 +108,18 @@ func (v *Block) follow(w *lane.Warp, f *followedFrame, x *follow, m uint32) {
 func (f *followedFrame) set(x *follow, from []int32, number int32, m, some uint32) {
 	for n := some; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
+		var o origin
 		for _, s := range from {
-			if s >= 0 && f.unset[s]>>l&1 != 0 {
-				o := f.originOf(x, s, l)
-				o.masked = o.masked || x.rule == unsetAnd
-				f.origin(number)[l] = o
-				break
+			if s < 0 || f.unset[s]>>l&1 == 0 {
+				continue
 			}
+			if o = f.originOf(x, s, l); o.shuffle == nil || int(o.lane) == l {
+				break // a shuffle of the lane itself tells more than another's
+			}
+		}
+		if o != (origin{}) {
+			o.masked = o.masked || x.rule == unsetAnd
+			f.origin(number)[l] = o
 		}
 	}
 	f.unset[number] = f.unset[number]&^m | some
@@ -238,7 +243,7 @@ func (v *Block) followStore(w *lane.Warp, f *followedFrame, x *follow, m uint32)
 			}
 			o := f.originOf(x, s, l)
 			switch {
-			case x.ir.Op == ptxir.OpAtom, !ok && !shared && all>>l&1 != 0 && !(x.piece && o.register == nil && v.isPadding(w, l, o)):
+			case x.ir.Op == ptxir.OpAtom, !ok && !shared && all>>l&1 != 0 && !(x.piece && o.register == nil && o.shuffle == nil && v.isPadding(w, l, o)):
 				v.uninitializedLocal(w, l, o)
 			case ok && !o.masked:
 				at := v.localBit(w, l, off+uint64(i)*each)

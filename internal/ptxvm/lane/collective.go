@@ -73,22 +73,51 @@ func (s *selection) shfl() error {
 	return s.optional(&in.D, ir.Dst, 0, register.Class32)
 }
 
-// shfl exchanges values between lanes. PTX ISA, "shfl.sync", has this pseudo
-// code: bits 0–4 of c clamp the source lane, bits 8–12 cut the warp in segments.
-// A source lane that does not take part gives an undefined value there; here
-// the lane's own.
+// shfl exchanges values between lanes. A source lane that does not take part gives
+// an undefined value (PTX ISA, "shfl.sync"); here the lane's own.
 func shfl(w *Warp, in *Inst, m uint32) {
 	a := *w.U32(in.A)
-	b, c := w.U32(in.B), w.U32(in.C)
-	var valid uint32
 	result := a
+	valid := exchange(in.Mode, &result, &a, w.U32(in.B), w.U32(in.C), m)
+	switch {
+	case in.D == register.None:
+	case m == register.Full:
+		*w.U32(in.D) = result
+	default:
+		d := w.U32(in.D)
+		for n := m; n != 0; n &= n - 1 {
+			l := bits.TrailingZeros32(n) & 31
+			d[l] = result[l]
+		}
+	}
+	if in.More[0] != register.None {
+		p := w.Pred(in.More[0])
+		*p = *p&^m | valid&m
+	}
+}
+
+// ShuffleSources returns the lane whose value each lane would get from a shuffle if
+// all took part.
+func (w *Warp) ShuffleSources(in *Inst) (from [register.Lanes]uint32) {
+	var lanes [register.Lanes]uint32
+	for l := range lanes {
+		lanes[l] = uint32(l)
+	}
+	exchange(in.Mode, &from, &lanes, w.U32(in.B), w.U32(in.C), register.Full)
+	return from
+}
+
+// exchange sets the result of each lane of m to the value of its source lane, if that
+// is in m too, and returns the lanes that have one. PTX ISA, "shfl.sync", has this
+// pseudo code: bits 0–4 of c clamp the source lane, bits 8–12 cut the warp in segments.
+func exchange(mode ptxir.Mode, result, a, b, c *[register.Lanes]uint32, m uint32) (valid uint32) {
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
 		lane, bval, cval, segment := uint32(l), b[l]&31, c[l]&31, c[l]>>8&31
 		limit := lane&segment | cval&^segment
 		low := lane & segment
 		j, ok := lane, false
-		switch in.Mode {
+		switch mode {
 		case ptxir.ModeUp:
 			j = lane - bval
 			ok = int32(j) >= int32(limit)
@@ -111,17 +140,7 @@ func shfl(w *Warp, in *Inst, m uint32) {
 			result[l] = a[j&31]
 		}
 	}
-	if in.D != register.None {
-		d := w.U32(in.D)
-		for n := m; n != 0; n &= n - 1 {
-			l := bits.TrailingZeros32(n) & 31
-			d[l] = result[l]
-		}
-	}
-	if in.More[0] != register.None {
-		p := w.Pred(in.More[0])
-		*p = *p&^m | valid&m
-	}
+	return valid
 }
 
 // vote: a is the predicate.
