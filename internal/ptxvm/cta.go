@@ -28,9 +28,9 @@ type cta struct {
 	watch    *check.Block // used if run.watch is set
 }
 
-// runBlock runs the warps until all have exited, or gives way. It reports
-// whether the block is finished.
-func (c *cta) runBlock(mayYield bool) (finished bool) {
+// runTurn runs the warps until all have exited, or those that have not have each had
+// a turn. It reports whether the block is finished.
+func (c *cta) runTurn() (finished bool) {
 	for {
 		progress, yielded := false, false
 		for i := range c.warps {
@@ -47,7 +47,7 @@ func (c *cta) runBlock(mayYield bool) (finished bool) {
 		if !progress {
 			c.deadlock()
 		}
-		if yielded && mayYield {
+		if yielded {
 			return false
 		}
 	}

@@ -27,7 +27,7 @@ func (r *execution) check(w *warp) {
 	select {
 	case <-r.cancel:
 		if w != nil {
-			w.Fault(&lane.Stop{Kind: fault.Canceled, Lane: bits.TrailingZeros32(w.running.mask)})
+			w.Fault(&lane.Stop{Kind: fault.Canceled, Lane: bits.TrailingZeros32(w.running.mask), Detail: r.notBegun()})
 		}
 		f := &fault.Fault{Kind: fault.Canceled, Kernel: r.kernel.ir.Name}
 		r.fail(f)
@@ -38,7 +38,11 @@ func (r *execution) check(w *warp) {
 		return
 	}
 	if budget := r.kernel.module.device.config.StepBudget; budget > 0 && w.spent > budget {
-		w.Fault(&lane.Stop{Kind: fault.Budget, Lane: bits.TrailingZeros32(w.running.mask), Detail: fmt.Sprintf("more than %d loop iterations and calls", budget)})
+		detail := fmt.Sprintf("more than %d loop iterations and calls", budget)
+		if s := r.notBegun(); s != "" {
+			detail += "; " + s
+		}
+		w.Fault(&lane.Stop{Kind: fault.Budget, Lane: bits.TrailingZeros32(w.running.mask), Detail: detail})
 	}
 }
 

@@ -74,6 +74,9 @@ type Launch struct {
 	Params        []byte // laid out by Params' offsets; may be shorter when trailing padding is missing
 	// Cooperative keeps all blocks resident, so that they may wait for each other.
 	Cooperative bool
+	// Resident is how many blocks are there at once if they wait for each other; 0: as
+	// many as ResidentBlocks says of each multiprocessor.
+	Resident uint64
 	// Cancel, when closed, stops the launch with Canceled.
 	Cancel <-chan struct{}
 	// Printf receives what kernels print; nil discards it.

@@ -36,7 +36,11 @@ type execution struct {
 	printMu sync.Mutex
 	printf  io.Writer // guarded by printMu
 
-	next     atomic.Uint64 // block to hand out next
+	next     atomic.Uint64 // block to hand out next; or window, of shuffled ones
+	window   uint64        // blocks that are handed out together
+	resident int64         // blocks that the device holds at once
+	running  atomic.Int64  // blocks that have begun and not ended, or are about to begin
+	full     atomic.Bool   // blocks wait, and none could begin
 	stop     atomic.Bool   // set by the first fault
 	executed atomic.Uint64
 	failed   atomic.Pointer[fault.Fault]
@@ -111,7 +115,10 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	// Reads at the end of the block may be wider than what the caller packed.
 	r.params = make([]byte, int(k.ir.ArgBytes)+16)
 	copy(r.params[:k.ir.ArgBytes], l.Params)
-	r.threads = uint32(threads)
+	r.threads, r.window, r.resident = uint32(threads), 1, int64(l.Resident)
+	if r.resident == 0 {
+		r.resident = int64(d.config.Multiprocessors * k.ResidentBlocks(r.threads, l.DynamicShared))
+	}
 	r.ID = d.nextGrid()
 	return r, nil
 }
@@ -170,13 +177,16 @@ func (r *execution) runAll(d *Device) {
 	helpers.Wait()
 }
 
-// work runs blocks in ascending order until none is left.
+// work runs blocks in ascending order until none is left, one after the other unless
+// one waits for those behind it.
 func (r *execution) work(d *Device) {
 	if r.next.Load() >= r.total {
 		return
 	}
 	c := d.takeCTA(r.kernel)
 	defer d.putCTA(c)
+	r.running.Add(1)
+	defer r.running.Add(-1)
 	r.protect(c, func() {
 		c.bind(r)
 		for !r.stop.Load() {
@@ -186,7 +196,9 @@ func (r *execution) work(d *Device) {
 				return
 			}
 			c.start(i)
-			c.runBlock(false)
+			if !c.runTurn() {
+				r.waitFor(d, c)
+			}
 		}
 	})
 	r.collect(c)
@@ -232,31 +244,7 @@ func (r *execution) workResident(d *Device, first, step uint64) {
 	for i := first; i < r.total; i += step {
 		share = append(share, i)
 	}
-	r.runTogether(d, share)
-}
-
-// runTogether runs blocks in turns, in the order given.
-func (r *execution) runTogether(d *Device, numbers []uint64) {
-	var blocks []*cta
-	for _, i := range numbers {
-		c := d.takeCTA(r.kernel)
-		defer d.putCTA(c)
-		defer r.collect(c)
-		r.protect(c, func() {
-			c.bind(r)
-			c.start(i)
-		})
-		blocks = append(blocks, c)
-	}
-	for len(blocks) > 0 && !r.stop.Load() {
-		left := blocks[:0]
-		for _, c := range blocks {
-			finished := true
-			r.protect(c, func() { finished = c.runBlock(true) })
-			if !finished {
-				left = append(left, c)
-			}
-		}
-		blocks = left
-	}
+	t := turns{run: r, device: d}
+	t.begin(share)
+	t.take(nil)
 }

@@ -233,3 +233,17 @@ def test_threads_launch_on_streams_of_their_own(kernels, device, stream):
     for t in threads:
         t.join()
     assert results == {n: {100 * n} for n in range(1, 5)}
+
+
+def test_blocks_that_fit_the_device_meet(device, stream):
+    source = """extern "C" __global__ void meet(int* count) {
+    if (threadIdx.x) return;
+    atomicAdd(count, 1);
+    while (*(volatile int*)count < gridDim.x) {}
+}"""
+    kernel = cu.Program(source, "c++").compile()["meet"]
+    count = cu.zeros(1, "i4", stream=stream)
+    blocks = kernel.max_active_blocks(256) * device.properties.multiprocessor_count
+    cu.launch(stream, cu.LaunchConfig(blocks, 256), kernel, count)
+    stream.sync()
+    assert count.item(stream=stream) == blocks

@@ -48,7 +48,7 @@ func (w *kernelWork) run(x *execution) *failure {
 	defer running.leave()
 	x.launch = ptxvm.Launch{
 		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,
-		Cooperative: w.cooperative, Cancel: running.stop, Printf: x.sim.printf,
+		Cooperative: w.cooperative, Resident: w.resident(), Cancel: running.stop, Printf: x.sim.printf,
 		Watch: watch, Seed: x.sim.blockSeed(), Priority: x.priority, SetConditional: x.sim.setter,
 	}
 	err := w.fn.kernel.Launch(&x.launch)
@@ -60,6 +60,11 @@ func (w *kernelWork) run(x *execution) *failure {
 		f.text += w.culprit(err)
 	}
 	return f
+}
+
+// resident is how many blocks the device holds at once, as occupancy queries say.
+func (w *kernelWork) resident() uint64 {
+	return multiprocessors * uint64(w.fn.activeBlocks(int32(w.block[0]*w.block[1]*w.block[2]), uint64(w.shared)))
 }
 
 // culprit says which parameter points to the memory that a fault was next to.
@@ -101,7 +106,7 @@ func (w *kernelWork) check() driver.CUresult {
 	}
 	if w.cooperative {
 		blocks := uint64(w.grid[0]) * uint64(w.grid[1]) * uint64(w.grid[2])
-		if blocks > multiprocessors*uint64(f.activeBlocks(int32(threads), uint64(w.shared))) {
+		if blocks > w.resident() {
 			return driver.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
 		}
 	}
