@@ -247,3 +247,16 @@ def test_blocks_that_fit_the_device_meet(device, stream):
     cu.launch(stream, cu.LaunchConfig(blocks, 256), kernel, count)
     stream.sync()
     assert count.item(stream=stream) == blocks
+
+
+def test_a_shuffle_from_lanes_that_have_exited(stream):
+    """PTX calls the result undefined; cuda-samples' sums rely on 0."""
+    source = """extern "C" __global__ void k(int* out) {
+    if (threadIdx.x >= 8) return;
+    int v = threadIdx.x;
+    for (int d = 16; d; d /= 2) v += __shfl_down_sync(0xff, v, d);
+    if (threadIdx.x == 0) *out = v;
+}"""
+    out = cu.zeros(1, "i4", stream=stream)
+    cu.launch(stream, cu.LaunchConfig(1, 32), cu.Program(source).compile()["k"], out)
+    assert out.item(stream=stream) == 28

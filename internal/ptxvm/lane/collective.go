@@ -74,10 +74,11 @@ func (s *selection) shfl() error {
 }
 
 // shfl exchanges values between lanes. A source lane that does not take part gives
-// an undefined value (PTX ISA, "shfl.sync"); here the lane's own.
+// an undefined value (PTX ISA, "shfl.sync"): 0, as on an H200 where that lane has
+// exited or waits elsewhere.
 func shfl(w *Warp, in *Inst, m uint32) {
 	a := *w.U32(in.A)
-	result := a
+	var result [register.Lanes]uint32
 	valid := exchange(in.Mode, &result, &a, w.U32(in.B), w.U32(in.C), m)
 	switch {
 	case in.D == register.None:
