@@ -131,7 +131,8 @@ func launchDetail(x *graph.Exec) string {
 		return fmt.Sprintf("the memory that %q frees is not allocated: launch the graph that allocates it before each launch", names)
 	}
 	if names := x.Unfreed(); len(names) > 0 {
-		return fmt.Sprintf("an earlier launch has left the memory of %q allocated: free it, or instantiate with auto_free=True", names)
+		return fmt.Sprintf("an earlier launch has left the memory of %q allocated: free it with its buffer's free(stream=s), which close() "+
+			"does not do, or instantiate with auto_free=True", names)
 	}
 	return ""
 }

@@ -108,6 +108,17 @@ def test_shared_memory_is_part_of_the_choice(kernels):
         cu.LaunchConfig.for_elements(1, kernels["add"], shared_memory=1 << 30)
 
 
+def test_blocks_for_so_many_elements_that_wait_for_each_other(device, kernels):
+    kernel = kernels["add"]
+    config = cu.LaunchConfig.for_elements(1000, kernel, cooperative=True)
+    assert config.cooperative
+    block = config.block[0]
+    most = kernel.max_active_blocks(block) * device.properties.multiprocessor_count * block
+    assert cu.LaunchConfig.for_elements(most, kernel, cooperative=True).grid[0] * block == most
+    with pytest.raises(ValueError, match=f"n must be at most {most} for this kernel: .* threads"):
+        cu.LaunchConfig.for_elements(most + 1, kernel, cooperative=True)
+
+
 @pytest.mark.parametrize(
     ("n", "error", "message"),
     [

@@ -135,6 +135,7 @@ class LaunchConfig(_core.LaunchConfig):
         kernel: Kernel,
         *,
         shared_memory: int = 0,
+        cooperative: bool = False,
         device: Device | None = None,
     ) -> LaunchConfig:
         """Return a shape with a thread for each of `n` elements, and the best block size.
@@ -147,6 +148,8 @@ class LaunchConfig(_core.LaunchConfig):
             The kernel that is to be launched.
         shared_memory : int
             Dynamic shared memory per block, in bytes.
+        cooperative : bool
+            Whether the blocks may wait for each other, and so must be on the device together.
         device : Device, optional
             Device to launch on; by default device 0.
 
@@ -159,8 +162,8 @@ class LaunchConfig(_core.LaunchConfig):
         Raises
         ------
         ValueError
-            If `n` is negative or needs more blocks than a grid can have, or if the kernel cannot
-            run with so much shared memory.
+            If `n` is negative or needs more blocks than a grid can have, or, with `cooperative`,
+            than the device at a time; or if the kernel cannot run with so much shared memory.
 
         See Also
         --------
@@ -190,12 +193,15 @@ class LaunchConfig(_core.LaunchConfig):
         block = _best_block(kernel, shared_memory, on)
         grid = max(1, -(-count // block))
         most = on.properties.max_grid_dim_x
+        if cooperative:
+            each = kernel.max_active_blocks(block, shared_memory=shared_memory, device=on)
+            most = each * on.properties.multiprocessor_count
         if grid > most:
             raise ValueError(
                 f"n must be at most {most * block} for this kernel: {most} blocks of {block} "
                 f"threads; got {number_text(count)}"
             )
-        return cls(grid, block, shared_memory=shared_memory)
+        return cls(grid, block, shared_memory=shared_memory, cooperative=cooperative)
 
     def _key(self) -> tuple[object, ...]:
         return (

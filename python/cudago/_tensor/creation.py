@@ -262,7 +262,8 @@ def asarray(
 
     Notes
     -----
-    `Tensor.origin` of the result says how `obj` was shared; it is "cudago" after a copy.
+    `Tensor.origin` of the result says how `obj` was shared; it is "cudago" after a copy. A copy has
+    the last index vary fastest, in whatever order the elements of `obj` are.
 
     Stream-ordered on `stream`. Blocks until pageable host memory has been read. Captured as nodes,
     unless nothing is copied: see `empty`. The copy is then made at each launch.
