@@ -46,6 +46,7 @@ PyObject *cudago_call_python(PyObject *self, const char *method, PyObject *const
 
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused) {
     (void)unused;
+    if (cudago_is_over()) return NEW_REF(self);
     PyObject *closed = PyObject_GetAttrString(self, "is_closed");
     int is = closed ? PyObject_IsTrue(closed) : -1;
     Py_XDECREF(closed);

@@ -66,7 +66,8 @@ def unnamed(cls: type[_T]) -> type[_T]:
 def or_closed(show: _Show) -> _Show:
     """Let a ``__repr__`` say that its object is closed where it asks while the interpreter ends.
 
-    And where it imports what was not loaded, which Python refuses then.
+    And where it imports what was not loaded, which Python refuses then. In a forked child, where
+    every question is an error, it says so: tracebacks and logs show the locals of a child too.
     """
 
     @wraps(show)
@@ -77,6 +78,10 @@ def or_closed(show: _Show) -> _Show:
             if _core._is_open():
                 raise
             return f"<cudago.{type(self).__name__}: closed>"
+        except RuntimeError as e:
+            if type(e) is not RuntimeError:  # the driver's
+                raise
+            return f"<cudago.{type(self).__name__} of the process that has forked>"
 
     return cast("_Show", shown)
 

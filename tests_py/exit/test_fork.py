@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 FORK = """
@@ -208,3 +210,35 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_nothing_enters_go_before_the_hooks_of_python(script, driver):
     run = script(EARLY)
     assert (run.returncode, run.stdout, run.stderr) == (0, "0\n", "")
+
+
+# What the hostile cases know; a call into Go ends the child.
+SHOWN = """
+import contextlib, os, sys
+sys.path.insert(0, TESTS)
+import cudago as cu
+from hostile.world import MAKERS, World
+
+world = World()
+things = {}
+for name in MAKERS:
+    with contextlib.suppress(Exception):
+        things[name] = world.get(name)
+cu._core._watch_forks()
+child = os.fork()
+if child == 0:
+    for name, thing in things.items():
+        assert repr(thing), name
+    shown = [repr(things[name]) for name in ("tensor", "graph", "exec", "node", "device")]
+    kinds = ("Tensor", "Graph", "GraphExec", "Node", "Device")
+    assert shown == [f"<cudago.{kind} of the process that has forked>" for kind in kinds], shown
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(things) > 50)
+world.close()
+"""
+
+
+def test_everything_shows_itself_in_a_forked_child(script, driver):
+    tests = str(Path(__file__).parents[1])
+    run = script(f"TESTS = {tests!r}\n" + SHOWN)
+    assert (run.returncode, run.stdout) == (0, "0 True\n"), run.stderr

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .. import _core
 from .._card import card
-from .._native import final
+from .._native import final, or_closed
 from .._ordinal import device_at
 from ..errors import ClosedError, CUDAError, GraphUpdateError
 from .again import in_order
@@ -269,6 +269,7 @@ class GraphExec(_core.GraphExec):
 
     _repr_html_ = card
 
+    @or_closed
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.GraphExec: closed>"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._native import final
+from .._native import final, or_closed
 from .in_turn import in_turn
 from .params import params_of
 from .update import update_node
@@ -145,6 +145,7 @@ class ExecNode(_core.ExecNode):
     def __hash__(self) -> int:
         return hash((self.exec, self._id))
 
+    @or_closed
     def __repr__(self) -> str:
         return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
 

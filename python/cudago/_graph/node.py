@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _core
-from .._native import final
+from .._native import final, or_closed
 from ..errors import ClosedError
 from .builder import Builder
 from .in_turn import in_turn
@@ -267,6 +267,7 @@ class Node(Builder, _core.Node):
     def __hash__(self) -> int:
         return hash(self._id)
 
+    @or_closed
     def __repr__(self) -> str:
         if self.graph.is_closed:
             return "<cudago.Node of a closed graph>"

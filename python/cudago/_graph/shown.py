@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._card import card, picture
 from .._late import late
-from .._native import number_text, unnamed, whole
+from .._native import number_text, or_closed, unnamed, whole
 from ..errors import ClosedError
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Shown:
 
         return tree(repr(self), dot)
 
+    @or_closed
     def __repr__(self) -> str:
         try:
             return f"<cudago.Graph of {self._count()} nodes>"

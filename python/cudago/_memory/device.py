@@ -14,7 +14,7 @@ from .._card import card
 from .._cold import read
 from .._gopy import api
 from .._late import late
-from .._native import final, text, whole
+from .._native import final, or_closed, text, whole
 from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
@@ -526,6 +526,7 @@ class Device(_core.Device):
 
     _repr_html_ = card
 
+    @or_closed
     def __repr__(self) -> str:
         try:
             return f"<cudago.Device {self.ordinal}: {self.name}>"

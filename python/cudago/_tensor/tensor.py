@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 from .._card import card, glance, pretty
 from .._memory.buffer import memory_not_pickled
-from .._native import final, into_native
+from .._native import final, into_native, or_closed
 from .._numpy import np
 from .._ordinal import device_at
 from .._stream.stream import stream_of
@@ -459,6 +459,7 @@ class Tensor(_core.Tensor):
     _repr_html_ = card
     _repr_pretty_ = pretty
 
+    @or_closed
     def __repr__(self) -> str:
         try:
             return self._described(glance)
