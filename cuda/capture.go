@@ -4,6 +4,10 @@
 package cuda
 
 import (
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -71,8 +75,8 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 	defer s.ctx.drv.capture.Unlock()
 	r := s.ctx.drv.api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
 	if r == driver.CUDA_SUCCESS {
-		s.numberCapture()
-		s.captured.Store(true)
+		s.CaptureOver() // one whose end was not noticed
+		s.begun.add(s.captureThread(), s.numberCapture())
 	} else {
 		s.ctx.drv.captures.Add(-1)
 	}
@@ -90,25 +94,75 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 // Captures of other libraries are not known here.
 func (d *Driver) Capturing() bool { return d.captures.Load() > 0 }
 
-// numberCapture queries the number of the capture that has begun in s. Without
-// a number, events recorded in it count as captured by another library.
-func (s *Stream) numberCapture() {
-	s.captureOver() // for a capture whose end was not noticed
-	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
-	if r != driver.CUDA_SUCCESS {
-		return
-	}
-	s.captureID.Store(info.ID)
-	s.ctx.drv.open.begin(info.ID)
+// begunCaptures are the captures that were begun in a stream, and are counted: one
+// at most, but in the per-thread default stream one for each thread.
+type begunCaptures struct {
+	mu  sync.Mutex     // a leaf
+	ids map[int]uint64 // guarded by mu; the driver's numbers by captureThread, 0 if it gave none
 }
 
-// captureOver notes that the capture begun in s is over, if there was one.
-func (s *Stream) captureOver() {
-	if s.captured.Swap(false) {
-		s.ctx.drv.captures.Add(-1)
+func (b *begunCaptures) add(thread int, id uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ids == nil {
+		b.ids = make(map[int]uint64)
 	}
-	if id := s.captureID.Swap(0); id != 0 {
+	b.ids[thread] = id
+}
+
+func (b *begunCaptures) take(thread int) (id uint64, found bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id, found = b.ids[thread]
+	delete(b.ids, thread)
+	return id, found
+}
+
+func (b *begunCaptures) threads() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.ids))
+}
+
+// captureThread is the OS thread whose stream s stands for, or 0.
+func (s *Stream) captureThread() int {
+	if s == s.ctx.perThread {
+		return syscall.Gettid()
+	}
+	return 0
+}
+
+// numberCapture queries the number of the capture that has begun in s. Without
+// a number, events recorded in it count as captured by another library.
+func (s *Stream) numberCapture() uint64 {
+	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
+	if r != driver.CUDA_SUCCESS {
+		return 0
+	}
+	s.ctx.drv.open.begin(info.ID)
+	return info.ID
+}
+
+// CaptureOver notes that the capture begun in s is over, if there was one, although
+// the driver did not say so when it ended: for a stream of which another [Stream]
+// with the same handle has begun a later one.
+func (s *Stream) CaptureOver() { s.captureOver(s.captureThread()) }
+
+func (s *Stream) captureOver(thread int) {
+	id, found := s.begun.take(thread)
+	if !found {
+		return
+	}
+	s.ctx.drv.captures.Add(-1)
+	if id != 0 {
 		s.ctx.drv.open.end(id)
+	}
+}
+
+// allCapturesOver is for a stream that is gone.
+func (s *Stream) allCapturesOver() {
+	for _, thread := range s.begun.threads() {
+		s.captureOver(thread)
 	}
 }
 
@@ -160,7 +214,7 @@ func (s *Stream) endCapture() (GraphHandle, error) {
 	defer s.ctx.drv.capture.Unlock()
 	g, r := s.ctx.drv.api.CuStreamEndCapture(s.h)
 	if r == driver.CUDA_SUCCESS || !s.stillCapturing() {
-		s.captureOver()
+		s.CaptureOver()
 	}
 	return GraphHandle(g), s.ctx.check("cuStreamEndCapture", r)
 }

@@ -164,7 +164,7 @@ func (c *Context) aside(f func(GraphHandle) error) error {
 	// No other graph is related to it, so no lock is needed. A failure concerns
 	// nothing that the caller has: what f did stays done.
 	defer func() {
-		if err := c.destroyGraph(g); err != nil {
+		if err := c.destroyRelated("cuGraphDestroy", "graph", graphDestroy(g)); err != nil {
 			c.drv.warn("graph", err)
 		}
 	}()

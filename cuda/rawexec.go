@@ -115,11 +115,12 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 func (c *Context) ExecDestroy(x ExecHandle) error {
 	c.drv.related.Lock()
 	defer c.drv.related.Unlock()
-	return c.destroyExec(x)
+	return c.destroyRelated("cuGraphExecDestroy", "graph executable", execDestroy(x))
 }
 
 // TryExecDestroy is [Context.ExecDestroy], but does nothing and reports false
-// while a graph is being cloned, embedded, instantiated or destroyed. The call
+// while a graph is being cloned, embedded, instantiated or destroyed, or if the call
+// could not be made for a reason that may pass, such as a reset. The call
 // itself may wait for another thread's full launch queue, and those that clone
 // wait for it then.
 func (c *Context) TryExecDestroy(x ExecHandle) (done bool, err error) {
@@ -127,13 +128,11 @@ func (c *Context) TryExecDestroy(x ExecHandle) (done bool, err error) {
 		return false, nil
 	}
 	defer c.drv.related.Unlock()
-	return true, c.destroyExec(x)
+	return c.tryDestroy("cuGraphExecDestroy", execDestroy(x))
 }
 
-func (c *Context) destroyExec(x ExecHandle) error {
-	return c.destroy("cuGraphExecDestroy", "graph executable", func(api driver.API) driver.CUresult {
-		return api.CuGraphExecDestroy(driver.CUgraphExec(x))
-	})
+func execDestroy(x ExecHandle) func(driver.API) driver.CUresult {
+	return func(api driver.API) driver.CUresult { return api.CuGraphExecDestroy(driver.CUgraphExec(x)) }
 }
 
 // ExecLaunch launches x. It calls cuGraphLaunch.

@@ -93,23 +93,22 @@ func (c *Context) GraphCreate() (GraphHandle, error) {
 func (c *Context) GraphDestroy(g GraphHandle) error {
 	c.drv.related.Lock()
 	defer c.drv.related.Unlock()
-	return c.destroyGraph(g)
+	return c.destroyRelated("cuGraphDestroy", "graph", graphDestroy(g))
 }
 
 // TryGraphDestroy is [Context.GraphDestroy], but does nothing and reports false
-// while another graph is being cloned, embedded or instantiated. Does not block.
+// while another graph is being cloned, embedded or instantiated, or if the call could
+// not be made for a reason that may pass, such as a reset. Does not block.
 func (c *Context) TryGraphDestroy(g GraphHandle) (done bool, err error) {
 	if !c.drv.related.TryLock() {
 		return false, nil
 	}
 	defer c.drv.related.Unlock()
-	return true, c.destroyGraph(g)
+	return c.tryDestroy("cuGraphDestroy", graphDestroy(g))
 }
 
-func (c *Context) destroyGraph(g GraphHandle) error {
-	return c.destroy("cuGraphDestroy", "graph", func(api driver.API) driver.CUresult {
-		return api.CuGraphDestroy(driver.CUgraph(g))
-	})
+func graphDestroy(g GraphHandle) func(driver.API) driver.CUresult {
+	return func(api driver.API) driver.CUresult { return api.CuGraphDestroy(driver.CUgraph(g)) }
 }
 
 // GraphClone calls cuGraphClone.

@@ -41,6 +41,17 @@ func (c *Context) release() { c.calls.end() }
 // if c is lost, and is postponed during a reset, or if the call could not be
 // made for a reason that may pass.
 func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) error {
+	return c.destroyIf(func() (func(), bool) { return func() {}, true }, op, what, f)
+}
+
+// destroyRelated is destroy of what shares state with graphs, for a caller that has
+// locked Driver.related.
+func (c *Context) destroyRelated(op, what string, f func(driver.API) driver.CUresult) error {
+	return c.destroyIf(func() (func(), bool) { return c.drv.related.Unlock, c.drv.related.TryLock() }, op, what, f)
+}
+
+// destroyIf is destroy, which may is asked before it is tried again.
+func (c *Context) destroyIf(may func() (after func(), now bool), op, what string, f func(driver.API) driver.CUresult) error {
 	p, err := c.attempt(op, f)
 	if p == done {
 		return err
@@ -49,6 +60,11 @@ func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) e
 		if c.state.Load() == contextLost {
 			return done
 		}
+		after, now := may()
+		if !now {
+			return soon
+		}
+		defer after()
 		p, err := c.attempt(op, f)
 		if p == done && err != nil {
 			c.drv.warn(what, err)
@@ -56,6 +72,13 @@ func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) e
 		return p
 	}, p)
 	return nil
+}
+
+// tryDestroy is destroy for a caller that tries again by itself, which it has to if it
+// reports false.
+func (c *Context) tryDestroy(op string, f func(driver.API) driver.CUresult) (ended bool, err error) {
+	p, err := c.attempt(op, f)
+	return p == done || c.state.Load() == contextLost, err
 }
 
 // attempt makes a driver call with c current. err is the call's, if it was
@@ -90,7 +113,7 @@ func (c *Context) whenLost(then func()) {
 // forgetCapture notes that the capture of a lost stream is over.
 func (c *Context) forgetCapture(s *Stream) {
 	if c.state.Load() == contextLost {
-		s.captureOver()
+		s.allCapturesOver()
 	}
 }
 

@@ -331,3 +331,40 @@ func TestResetThatDoesNotHelp(t *testing.T) {
 	require.Equal(t, 1, stub.count("cuDevicePrimaryCtxReset"))
 	require.Equal(t, 1, stub.count("cuDevicePrimaryCtxRelease"))
 }
+
+// Graphs that the driver copies meanwhile share state with it.
+func TestGraphsAreNotDestroyedBesideCopies(t *testing.T) {
+	drv, err := Open(Options{Driver: "sim"})
+	require.NoError(t, err)
+	dev, err := drv.Device(0)
+	require.NoError(t, err)
+	c, err := dev.Context()
+	require.NoError(t, err)
+	tried, destroyed := must(t, c.GraphCreate), must(t, c.GraphCreate)
+	require.True(t, c.refuse(nil)) // a reset begins
+	done, err := c.TryGraphDestroy(tried)
+	require.NoError(t, err)
+	require.False(t, done)
+	require.NoError(t, c.GraphDestroy(destroyed)) // is postponed
+	drv.related.RLock()                           // another thread copies a graph
+	c.reopen()                                    // the reset is refused
+	for _, g := range []GraphHandle{tried, destroyed} {
+		_, err = c.GraphNodes(g)
+		require.NoError(t, err)
+	}
+	drv.related.RUnlock()
+	drv.Drain()
+	_, err = c.GraphNodes(destroyed)
+	require.ErrorIs(t, err, ErrorInvalidValue)
+	done, err = c.TryGraphDestroy(tried)
+	require.NoError(t, err)
+	require.True(t, done)
+	require.NoError(t, drv.Close())
+}
+
+func must[T any](t *testing.T, make func() (T, error)) T {
+	t.Helper()
+	made, err := make()
+	require.NoError(t, err)
+	return made
+}

@@ -40,8 +40,7 @@ type Stream struct {
 
 	exposed atomic.Bool // others have the handle
 
-	captured  atomic.Bool   // a capture was begun in it, and counted
-	captureID atomic.Uint64 // the driver's number for that capture; 0 if it has none
+	begun     begunCaptures
 	companion companion
 }
 
@@ -517,7 +516,7 @@ func (s *Stream) destroy() {
 		}
 		return api.CuStreamDestroy(s.h)
 	}, func() {
-		s.captureOver()
+		s.allCapturesOver()
 		if g := s.like.green; g != nil && !parked { // a parked stream keeps it
 			g.end()
 		}

@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 // End on the thread of Begin unless the capture is relaxed.
 type Capture struct {
 	stream   *cuda.Stream
+	thread   int // immutable; the OS thread, if stream is another one in each; else 0
 	o        Options
 	identity atomic.Pointer[identity] // nil until the driver was asked
 	cause    atomic.Pointer[string]   // what has invalidated it; nil if nothing has, or it is not known
@@ -62,12 +64,25 @@ type recordedOp struct {
 // thread until End unless mode is relaxed.
 func Begin(s *cuda.Stream, mode cuda.CaptureMode, o Options) (*Capture, error) {
 	c := &Capture{stream: s, o: o, recorded: make(map[cuda.NodeHandle]*recordedOp), names: make(map[string]bool)}
+	if isPerThread(s) {
+		c.thread = thread()
+	}
 	if err := captures.begin(c, mode); err != nil {
 		return nil, err
 	}
 	captures.supersede(c)
+	if c.thread != 0 { // nobody else can ask the driver for it
+		_, _ = c.identify()
+	}
 	return c, nil
 }
+
+// isPerThread reports whether s is another stream of the driver in each thread.
+func isPerThread(s *cuda.Stream) bool { return s == s.Context().DefaultStream(cuda.PerThread) }
+
+// isHere reports whether the driver takes the handle of the stream of c for that
+// stream in this thread.
+func (c *Capture) isHere() bool { return c.thread == 0 || c.thread == thread() }
 
 // identify returns the identity of c. The driver is asked when it is first
 // needed, because nothing may fail right after a capture has begun: it would
@@ -75,6 +90,9 @@ func Begin(s *cuda.Stream, mode cuda.CaptureMode, o Options) (*Capture, error) {
 func (c *Capture) identify() (identity, error) {
 	if known := c.identity.Load(); known != nil {
 		return *known, nil
+	}
+	if !c.isHere() {
+		return identity{}, nil
 	}
 	info, err := c.stream.CaptureInfo()
 	if err != nil || info.Status != cuda.CaptureActive {
@@ -113,7 +131,7 @@ func CaptureOf(s *cuda.Stream) (*Capture, error) {
 	}
 	list := captures.list()
 	for _, c := range list {
-		if c.stream == s {
+		if c.stream == s && c.isHere() {
 			return c, nil
 		}
 	}
@@ -161,25 +179,44 @@ type Operation struct {
 // Errors: [ErrNotCapturing] after End; an error of call is returned as it is. The
 // operands are released then.
 func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error {
+	var err error
+	if op.Operands, err = op.withHandles(); err != nil {
+		return err
+	}
 	if k, ok := op.Params.(cuda.KernelNodeParams); ok {
-		var err error
-		if op.Operands, err = retainKernel(k, op.Operands); err != nil {
-			return err
-		}
 		op.Params = keepKernel(k)
 	}
-	if p, ok := op.Params.(cuda.SemaphoreParams); ok {
-		var err error
-		if op.Operands, err = retainSemaphore(p, op.Operands, false); err != nil {
-			return err
-		}
-	}
 	b := newBundle(op.Operands)
-	err := c.record(s, op, b, call)
+	err = c.record(s, op, b, call)
 	if err != nil {
 		b.release()
 	}
 	return err
+}
+
+// withHandles returns the operands, and what keeps the handles of the node valid. They
+// are released on an error.
+func (op *Operation) withHandles() ([]Operand, error) {
+	switch p := op.Params.(type) {
+	case cuda.KernelNodeParams:
+		return retainKernel(p, op.Operands)
+	case cuda.SemaphoreParams:
+		return retainSemaphore(p, op.Operands, false)
+	}
+	return op.Operands, nil
+}
+
+// Uses returns all that an operation uses which is captured in s by another library:
+// what [Capture.Record] keeps of one. Its operands are released on an error.
+func (op *Operation) Uses(s *cuda.Stream) ([]Operand, error) {
+	operands, err := op.withHandles()
+	if err != nil {
+		return nil, err
+	}
+	if release := s.HoldGreenContext(); release != nil {
+		operands = append(slices.Clip(operands), Operand{Reason: "green context", Retainer: greenHold(release)})
+	}
+	return operands, nil
 }
 
 // record holds c.mu across the driver calls: the driver does not synchronize
@@ -218,7 +255,8 @@ func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call fu
 	c.holdGreenContext(s)
 	node := addedNode(before.Dependencies, dependencies(s))
 	if node == 0 || c.recorded[node] != nil {
-		c.loose = append(c.loose, b)
+		c.loose = appendHeld(c.loose, b)
+		c.noteUses(s, 0, b)
 		return 0, nil
 	}
 	c.recorded[node] = &recordedOp{name: op.Name, params: op.Params, bundle: b, memory: op.memory, site: op.Site}
@@ -275,7 +313,7 @@ func (c *Capture) keep(b *bundle) error {
 	if err := b.mayUse(c); err != nil {
 		return err
 	}
-	c.loose = append(c.loose, b)
+	c.loose = appendHeld(c.loose, b)
 	return nil
 }
 
@@ -333,6 +371,10 @@ func (c *Capture) end(discard bool) (g *Graph, dropped []*bundle, err error) {
 	if c.ended {
 		return nil, nil, &cuda.ClosedError{What: "capture"}
 	}
+	if !c.isHere() { // the driver would end one of this thread
+		const why = "the per-thread default stream of another thread was captured: that thread ends it"
+		return nil, nil, c.stream.Context().Failure("cuStreamEndCapture", int32(cuda.ErrorStreamCaptureWrongThread), why)
+	}
 	unjoined := c.unjoined()
 	handle, err := c.stream.EndCapture()
 	if err != nil {
@@ -384,8 +426,8 @@ func (c *Capture) maybeOpen() bool {
 func (c *Capture) bundles() []*bundle {
 	c.take()
 	list := c.loose
-	for _, op := range c.recorded {
-		list = append(list, op.bundles()...)
+	for _, n := range slices.Sorted(maps.Keys(c.recorded)) {
+		list = append(list, c.recorded[n].bundles()...)
 	}
 	for i := range c.added {
 		list = append(list, newBundle(c.added[i].Operands))
@@ -415,9 +457,9 @@ func (c *Capture) fill(g *Graph, discard bool) error {
 	}
 	c.added = nil
 	c.nameNodes(g)
-	g.loose, c.loose = append(c.loose, left...), nil
-	for _, op := range c.recorded {
-		g.loose = append(g.loose, op.bundles()...) // its node was removed by other code
+	g.loose, c.loose = appendHeld(c.loose, left...), nil
+	for _, n := range slices.Sorted(maps.Keys(c.recorded)) {
+		g.loose = appendHeld(g.loose, c.recorded[n].bundles()...) // its node was removed by other code
 	}
 	c.recorded = nil
 	return nil

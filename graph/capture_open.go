@@ -64,12 +64,13 @@ func (o *openCaptures) supersede(begun *Capture) {
 		if c == begun {
 			continue
 		}
-		same := c.stream == s
-		if !s.IsDefault() { // a default stream may be another one in each thread
-			same = same || c.stream.Handle() == s.Handle() && c.stream.Context() == s.Context()
+		same := c.stream.Handle() == s.Handle() && c.stream.Context() == s.Context()
+		if !same || c.thread != begun.thread {
+			continue
 		}
-		if same {
-			releaseAll(c.over())
+		if c.stream != s { // another one of the same handle, which the driver does not tell apart
+			c.stream.CaptureOver()
 		}
+		releaseAll(c.over())
 	}
 }

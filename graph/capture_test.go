@@ -333,3 +333,80 @@ func TestCapturesDuringWaitsForTheContext(t *testing.T) {
 	require.Positive(t, waits)
 	t.Logf("%d waits, %d refused", waits, refused)
 }
+
+func TestACaptureThatKeepsNothingMore(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	c := begin(t, s, Options{})
+	require.NoError(t, c.Keep(nil))
+	require.NoError(t, c.Record(s, Operation{}, func() error { return nil })) // no node, no operands
+	g, err := c.End()
+	require.NoError(t, err)
+	x := instantiate(t, g, ExecOptions{})
+	require.NoError(t, x.Close())
+	require.NoError(t, g.Close())
+}
+
+// The driver has a stream of each thread for that handle.
+func TestTwoThreadsCaptureTheirDefaultStreams(t *testing.T) {
+	ctx := open(t)
+	s := ctx.DefaultStream(cuda.PerThread)
+	kept := tokens(2)
+	p := hostFunc(func() {})
+	began, ended := make(chan *Capture), make(chan error)
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		c, err := Begin(s, cuda.CaptureRelaxed, Options{})
+		if err == nil {
+			err = recordHost(c, s, "first", p, operands(kept[0]))
+		}
+		began <- c
+		<-done
+		of, errOf := CaptureOf(s)
+		if of != c {
+			errOf = errors.New("it is another capture's stream")
+		}
+		g, errEnd := c.End()
+		if g != nil {
+			errEnd = errors.Join(errEnd, g.Close())
+		}
+		ended <- errors.Join(err, errOf, errEnd)
+	}()
+	first := <-began
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.Nil(t, captureOf(t, s), "this thread captures nothing")
+	_, err := first.End()
+	require.ErrorIs(t, err, cuda.ErrorStreamCaptureWrongThread)
+	c := begin(t, s, Options{})
+	require.NoError(t, recordHost(c, s, "second", p, operands(kept[1])))
+	require.False(t, kept[0].isReleased())
+	close(done)
+	require.NoError(t, <-ended)
+	require.True(t, kept[0].isReleased())
+	require.True(t, ctx.Driver().Capturing(), "this thread's")
+	require.False(t, kept[1].isReleased())
+	g, err := c.End()
+	require.NoError(t, err)
+	require.False(t, ctx.Driver().Capturing())
+	require.NoError(t, g.Close())
+}
+
+// Another library has ended the first, and the second is of another object for the
+// same stream.
+func TestACaptureOfTheSameHandle(t *testing.T) {
+	ctx := open(t)
+	own := newStream(t, ctx)
+	a, b := ctx.WrapStream(own.Handle()), ctx.WrapStream(own.Handle())
+	_, err := Begin(a, cuda.CaptureRelaxed, Options{})
+	require.NoError(t, err)
+	h, err := b.EndCapture()
+	require.NoError(t, err)
+	require.NoError(t, ctx.GraphDestroy(h))
+	c := begin(t, b, Options{})
+	g, err := c.End()
+	require.NoError(t, err)
+	require.False(t, ctx.Driver().Capturing())
+	require.NoError(t, g.Close())
+}

@@ -22,7 +22,7 @@ type CapturedMemory struct {
 	stream     *cuda.Stream
 	onEnd      func(isGraph bool)
 
-	last map[streamID]cuda.NodeHandle // guarded by c.mu; the latest captured use in each stream
+	last map[streamID]cuda.NodeHandle // guarded by c.mu; the latest captured use in each stream, 0 if its node is not known
 
 	mu       sync.Mutex // a leaf, below all others
 	state    capturedState
@@ -126,7 +126,7 @@ func (b *bundle) mayUse(c *Capture) error {
 	return nil
 }
 
-// noteUses notes that a captured node uses the memory of its operands.
+// noteUses notes that a captured node, or 0, uses the memory of its operands.
 //
 // Preconditions: c.mu is held.
 func (c *Capture) noteUses(s *cuda.Stream, n cuda.NodeHandle, b *bundle) {
@@ -250,11 +250,15 @@ func (c *Capture) isJoined(s *cuda.Stream) (bool, error) {
 //
 // Preconditions: c.mu is held.
 func (c *Capture) orderFree(m *CapturedMemory, s *cuda.Stream, n cuda.NodeHandle, before []cuda.NodeHandle) error {
-	var from, to []cuda.NodeHandle
+	var from []cuda.NodeHandle
 	for in, use := range m.last {
-		if in != streamOf(s) && !slices.Contains(before, use) && !slices.Contains(from, use) {
-			from, to = append(from, use), append(to, n)
+		if in == streamOf(s) || slices.Contains(before, use) || slices.Contains(from, use) {
+			continue
 		}
+		if use == 0 {
+			return badValue("capture", "must tell which node uses memory that another stream frees, and did not")
+		}
+		from = append(from, use)
 	}
 	if len(from) == 0 {
 		return nil
@@ -262,11 +266,12 @@ func (c *Capture) orderFree(m *CapturedMemory, s *cuda.Stream, n cuda.NodeHandle
 	if n == 0 {
 		return badValue("capture", "must tell which node frees memory that several streams use, and did not")
 	}
+	slices.Sort(from)
 	of, err := c.identify()
 	if err != nil {
 		return err
 	}
-	return s.Context().AddDependencies(of.graph, from, to, make([]cuda.EdgeData, len(from)))
+	return s.Context().AddDependencies(of.graph, from, slices.Repeat([]cuda.NodeHandle{n}, len(from)), make([]cuda.EdgeData, len(from)))
 }
 
 // endMemory tells the memory of c what has become of it.

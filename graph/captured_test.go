@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -219,4 +220,42 @@ func TestCapturedMemoryOfAStreamThatWasJoined(t *testing.T) {
 	require.NoError(t, g.Close())
 	m.Release()
 	early.Release()
+}
+
+// What nobody knows the node of cannot be put before a free in another stream.
+func TestCapturedMemoryOfAnUnknownUse(t *testing.T) {
+	for _, where := range []string{"here", "elsewhere"} {
+		ctx := open(t)
+		s, other, third := newStream(t, ctx), newStream(t, ctx), newStream(t, ctx)
+		c := begin(t, s, Options{})
+		var ends []bool
+		m := allocIn(t, c, s, &ends)
+		wait(t, other, s)
+		wait(t, third, s)
+		in := map[string]*cuda.Stream{"here": s, "elsewhere": other}[where]
+		// Two nodes for one operation: which of them uses the memory is not known.
+		require.NoError(t, c.Record(in, Operation{Operands: []Operand{{Memory: m, Retainer: &token{}}}}, func() error {
+			p := hostFunc(func() {})
+			err := errors.Join(in.LaunchHostFunc(p.Fn, p.UserData), third.LaunchHostFunc(p.Fn, p.UserData))
+			return errors.Join(err, in.Wait(recordIn(t, third)))
+		}))
+		require.NoError(t, c.Free(m, s, nil, 0))
+		wait(t, s, other)
+		wait(t, s, third)
+		g, err := c.End()
+		if where == "here" {
+			require.NoError(t, err)
+			require.NoError(t, g.Close())
+		} else {
+			require.ErrorContains(t, err, "must tell which node uses memory that another stream frees")
+		}
+		m.Release()
+	}
+}
+
+func recordIn(t *testing.T, s *cuda.Stream) *cuda.Event {
+	t.Helper()
+	e := newEvent(t, s.Context())
+	require.NoError(t, s.Record(e))
+	return e
 }

@@ -5,6 +5,8 @@ package graph
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -205,6 +207,7 @@ func (g *Graph) addChildOf(n *ExecNode, o NodeOptions, b *bundle) (*Node, error)
 		return nil, n.child.explainRefusal("cuGraphAddChildGraphNode", "be embedded", "build it again", err)
 	}
 	added.child = n.view(g.h)
+	added.child.noteElsewhere(x.h.ctx)
 	g.watch.notify(added.child.bundles(), nil)
 	return added, nil
 }
@@ -237,8 +240,8 @@ func (n *ExecNode) view(h *hierarchy) *Graph {
 	}
 	v := n.child.viewOf(n.name+"/", inner)
 	v.settle(h)
-	for _, left := range inner {
-		v.loose = append(v.loose, left...)
+	for _, path := range slices.Sorted(maps.Keys(inner)) {
+		v.loose = append(v.loose, inner[path]...)
 	}
 	return v
 }

@@ -6,6 +6,8 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -213,8 +215,8 @@ func (x *Exec) view() *Graph {
 	for _, e := range x.nodes {
 		copies[e.of].copyEdges(e.edges, copies)
 	}
-	for _, left := range inner {
-		v.loose = append(v.loose, left...)
+	for _, path := range slices.Sorted(maps.Keys(inner)) {
+		v.loose = append(v.loose, inner[path]...)
 	}
 	return v
 }

@@ -16,6 +16,9 @@ import (
 func Invalidated(cause string) []string {
 	var known []string
 	for _, c := range captures.list() {
+		if !c.isHere() {
+			continue
+		}
 		if status, err := c.stream.IsCapturing(); err != nil || status != cuda.CaptureInvalidated {
 			continue
 		}

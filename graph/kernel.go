@@ -67,7 +67,7 @@ func (g *Graph) callAddKernel(deps []cuda.NodeHandle, data []cuda.EdgeData, p *c
 			return 0, err
 		}
 	}
-	if len(g.h.memory) > 0 && p.Config.Attributes() != "" {
+	if g.hasMemory() && p.Config.Attributes() != "" {
 		if err := g.h.ctx.TryKernelNode(p); err != nil {
 			return 0, err
 		}

@@ -234,6 +234,13 @@ func (m *memoryHold) Release() {
 func (g *Graph) HasMemory() bool {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
+	return g.hasMemory()
+}
+
+// hasMemory is HasMemory.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) hasMemory() bool {
 	return len(g.h.memory) > 0 || g.h.frees || g.counts[cuda.AllocNode] > 0 || g.counts[cuda.FreeNode] > 0
 }
 

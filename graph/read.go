@@ -85,8 +85,10 @@ func match(handles []cuda.NodeHandle, list []Added) (known, missing []*Added) {
 			delete(others, h)
 		}
 	}
-	for _, a := range others {
-		missing = append(missing, a)
+	for i := range list[at:] {
+		if a := &list[at+i]; others[a.Handle] == a {
+			missing = append(missing, a)
+		}
 	}
 	return known, missing
 }

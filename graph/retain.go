@@ -186,6 +186,16 @@ func (g *Graph) keepLoose(b *bundle) error {
 	return nil
 }
 
+// appendHeld appends bundles to those of a graph as a whole, of which none is nil.
+func appendHeld(list []*bundle, more ...*bundle) []*bundle {
+	for _, b := range more {
+		if b != nil {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
 // A watcher is the OnBundle function of an owner, or nil.
 type watcher func(list []Operand, held bool)
 

@@ -13,7 +13,10 @@ typedef struct {
     PyObject *kinds;     /* a tuple of classes */
     PyTypeObject *inner; /* a class of objects that the collector does not know, or NULL */
     PyObject *found;     /* a list */
+    int depth;           /* of tuples and dicts that the collector does not know either */
 } search;
+
+enum { MOST_DEPTH = 64 };
 
 static int is_wanted(const search *s, PyObject *o) {
     for (Py_ssize_t i = 0, n = PyTuple_Size(s->kinds); i < n; i++)
@@ -21,9 +24,15 @@ static int is_wanted(const search *s, PyObject *o) {
     return 0;
 }
 
+/* A tuple or dict of nothing but what the collector does not know is unknown to it too. */
 static int visit(PyObject *held, void *with) {
-    const search *s = with;
-    return Py_TYPE(held) == s->inner ? PyList_Append(s->found, held) : 0;
+    search *s = with;
+    if (Py_TYPE(held) == s->inner) return PyList_Append(s->found, held);
+    if ((!PyTuple_CheckExact(held) && !PyDict_CheckExact(held)) || PyObject_GC_IsTracked(held) || s->depth >= MOST_DEPTH) return 0;
+    s->depth++;
+    int r = ((traverseproc)PyType_GetSlot(Py_TYPE(held), Py_tp_traverse))(held, visit, s);
+    s->depth--;
+    return r;
 }
 
 static int look_at(search *s, PyObject *o) {
@@ -43,7 +52,8 @@ static int look_at_all(search *s, PyObject *get_objects) {
 }
 
 /* _objects_of(kinds, inner): a list of the objects that the collector knows and whose class is one of kinds or a subclass,
- * and of those of the very class inner, unless that is None, that any such object refers to: these once for each. */
+ * and of those of the very class inner, unless that is None, that any such object refers to, if need be by way of tuples
+ * and dicts that the collector does not know: these once for each. */
 PyObject *cudago_objects_of(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);

@@ -46,6 +46,7 @@ func cudagoGraphFree(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nam
 	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
 		m, err := memories.Get(uint64(memory))
 		if err != nil {
+			releaseOperands(o.Operands)
 			return nil, err
 		}
 		return g.Free(m, o)

@@ -146,15 +146,20 @@ func recordAs(on C.uint64_t, op graph.Operation, call func(*cuda.Stream) error) 
 	if err == nil {
 		err = graph.StillCapturing(s)
 	}
-	if err == nil {
-		err = call(s)
-	}
 	if err != nil {
 		releaseOperands(op.Operands)
 		return err
 	}
-	if len(op.Operands) > 0 {
-		keepFor(s, operandList(op.Operands))
+	used, err := op.Uses(s)
+	if err != nil {
+		return err
+	}
+	if err := call(s); err != nil {
+		releaseOperands(used)
+		return err
+	}
+	if len(used) > 0 {
+		keepFor(s, operandList(used))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import gc
 import tracemalloc
 import warnings
 import weakref
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,6 +65,23 @@ def test_leaks_names_what_is_open_and_where_it_was_made(device, traced):
     for thing in [*reversed(kept), stream]:
         thing.close()
     assert {id(leak.object) for leak in debug.leaks()} <= before
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda x: {"a": x},
+        lambda x: (x,),
+        lambda x: {"a": ((x, 1),)},
+        lambda x: partial(print, x),
+    ],
+)
+def test_leaks_finds_tensors_that_are_in_what_the_collector_does_not_know(device, put):
+    with device.create_stream() as stream:
+        holder = SimpleNamespace(held=put(cu.zeros(4, "f4", stream=stream)))
+        assert kinds(debug.leaks()).count("Tensor") == 1
+        del holder.held
+        assert kinds(debug.leaks()).count("Tensor") == 0
 
 
 def test_leaks_without_a_trace_says_what_but_not_where(device):

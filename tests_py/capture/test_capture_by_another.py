@@ -96,6 +96,43 @@ def test_memory_is_there_for_as_long_as_the_graph(another, device, stream):
     assert becomes(allocations, before)
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_a_semaphore_is_there_for_as_long_as_the_graph(script, driver):
+    """Its destruction would come before the launch."""
+    run = script(
+        """
+        import gc, os
+        import cudago as cu
+        from cudago import _core
+        from cudago.testing import settle
+        device = cu.Device()
+        stream = device.create_stream()
+        with cu.sim.create_semaphore() as exported:
+            semaphore = cu.ExternalSemaphore.from_fd(device, exported)
+            _core._as_another("cuStreamBeginCapture", 0, int(stream.handle))
+            stream.signal(semaphore, 4)
+            graph = _core._as_another("cuStreamEndCapture", 0, int(stream.handle))
+            with cu.Graph.from_handle(graph, device=device) as theirs:
+                step = theirs.instantiate()
+            semaphore.close()
+            del semaphore
+            gc.collect(), settle()
+            os.write(2, b"LAUNCH\\n")
+            step.launch(stream)
+            stream.sync()
+            os.write(2, b"OVER\\n")
+            step.close()
+            _core._as_another("cuGraphDestroy", 0, graph)
+            settle()
+        """,
+        CUDAGO_TRACE="1",
+    )
+    assert run.returncode == 0, run.stderr
+    before, after = run.stderr.split("LAUNCH\n")
+    assert "cuDestroyExternalSemaphore(" not in before
+    assert "cuDestroyExternalSemaphore(" not in after.split("OVER\n")[0]
+
+
 def test_memory_outlives_the_graph(another, device, stream):
     before = allocations()
     with another.capture():
