@@ -13,7 +13,7 @@ from .._stream.stream import stream_of
 from . import overlap, walk
 from .expression import (
     EACH,
-    TYPES,
+    Declared,
     Parameter,
     check,
     check_name,
@@ -107,7 +107,7 @@ class ElementwiseKernel:
     ) -> None:
         self._inputs = declared(inputs, "inputs")
         outputs = declared(output, "output")
-        names = [n for _, n in self._inputs + outputs]
+        names = [d.name for d in self._inputs + outputs]
         if len(outputs) != 1:
             raise ValueError(f"output must be one type and name, got {output!r}")
         if len(set(names)) < len(names):
@@ -116,7 +116,7 @@ class ElementwiseKernel:
             raise TypeError(f"operation must be a str, not {type(operation).__name__}")
         check_name(name)
         expect_options(options)
-        self._output: tuple[str, str] = outputs[0]
+        self._output: Declared = outputs[0]
         self._operation: str = operation
         self._name: str = name
         self._options: ProgramOptions | None = options
@@ -129,9 +129,8 @@ class ElementwiseKernel:
 
     def _parameters(self, is_tensor: tuple[bool, ...]) -> list[Parameter]:
         inputs = zip(self._inputs, is_tensor, strict=True)
-        made = [Parameter(TYPES[of], name, many) for (of, name), many in inputs]
-        ctype, out = self._output
-        return [*made, Parameter(TYPES[ctype], out, True, True)]
+        made = [Parameter(d.element, d.name, many) for d, many in inputs]
+        return [*made, Parameter(self._output.element, self._output.name, True, True)]
 
     def _source(self, parameters: list[Parameter], code: walk.Code | None) -> str:
         *inputs, out = parameters
@@ -254,7 +253,7 @@ class ElementwiseKernel:
         if out is not None:
             if out.shape != shape:
                 raise ValueError(
-                    f"{self._output[1]} of {self._name} must have the shape {shape} that all "
+                    f"{self._output.name} of {self._name} must have the shape {shape} that all "
                     f"tensors broadcast to, got {out.shape}"
                 )
             self._refuse_overlap(values, out)
@@ -262,7 +261,7 @@ class ElementwiseKernel:
             return self._strided(values, is_tensor, shape, on, out)
         kernel = self._kernel(on.device, is_tensor, None)
         if out is None:
-            out = room(shape, TYPES[self._output[0]], self._name, on)
+            out = room(shape, self._output.element, self._name, on)
         if out.size:
             launch(on, config_for(out.size), kernel, *values, out, out.size)
         return out
@@ -276,9 +275,9 @@ class ElementwiseKernel:
         out: Tensor | None,
     ) -> Tensor:
         """Compute the elements where the strides of the tensors are arguments too."""
-        for (_, parameter), v in zip([*self._inputs, self._output], [*values, out], strict=True):
+        for d, v in zip([*self._inputs, self._output], [*values, out], strict=True):
             if isinstance(v, Tensor):
-                walk.check_place(v, f"{parameter} of {self._name}", v is out)
+                walk.check_place(v, f"{d.name} of {self._name}", v is out)
         to = walk.rows(shape) if out is None else walk.over(out, shape)
         inputs = [walk.over(v, shape) for v in values if isinstance(v, Tensor)]
         over = _walk(shape, to, *inputs)
@@ -290,7 +289,7 @@ class ElementwiseKernel:
             )
         kernel = self._kernel(on.device, is_tensor, walk.Code.of(over, "cudago"))
         if out is None:
-            out = room(shape, TYPES[self._output[0]], self._name, on)
+            out = room(shape, self._output.element, self._name, on)
         if out.size:
             given = [walk.given(v, on, False) for v in values] + [walk.given(out, on, True)]
             launch(on, config_for(out.size), kernel, *given, out.size, *over.arguments)
@@ -299,30 +298,30 @@ class ElementwiseKernel:
     def _refuse_overlap(self, values: list[Any], out: Tensor) -> None:
         """Refuse an output in which an element lies where others of an input are still read."""
         own = walk.over(out, out.shape)
-        overlap.check_once(out, f"{self._output[1]} of {self._name}")
-        for (_, parameter), value in zip(self._inputs, values, strict=True):
+        overlap.check_once(out, f"{self._output.name} of {self._name}")
+        for (_, parameter, _), value in zip(self._inputs, values, strict=True):
             if not isinstance(value, Tensor) or value is out or not overlap.share(value, out):
                 continue
             place = value.handle, value.itemsize, walk.over(value, out.shape)
             if place != (out.handle, out.itemsize, own):
                 raise ValueError(
-                    f"{self._output[1]} of {self._name} overlaps with {parameter}: out= must be "
+                    f"{self._output.name} of {self._name} overlaps with {parameter}: out= must be "
                     f"{parameter} itself or have no memory in common with it, or the kernel reads "
                     f"what it has written: pass {parameter}.astype({value.dtype_name!r}, stream=s)"
                 )
 
     def _input(self, k: int, value: Any, stream: Stream) -> Any:
-        ctype, parameter = self._inputs[k]
-        what = f"{parameter} of {self._name}"
+        declaration = self._inputs[k]
+        what = f"{declaration.name} of {self._name}"
         tensor = None if is_of_numpy(value) else shared(value, stream, what)
         if tensor is None:
-            return number_as(value, TYPES[ctype].name, what)
-        check(tensor, self._inputs[k], self._name)
+            return number_as(value, declaration.element.name, what)
+        check(tensor, declaration, self._name)
         return tensor
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
-        return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
+        inputs = ", ".join(map(str, self._inputs))
+        return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {self._output}>"
 
 
 @lru_cache(256)  # loops ask for the same again and again
@@ -347,16 +346,15 @@ def elementwise(
     Parameters
     ----------
     inputs : str
-        Types and names of the inputs, such as ``"float x, float y"``: floats, integers and bools of
-        C++, also as ``int32_t``; ``half`` or ``__half`` is float16, and ``nv_bfloat16`` or
-        ``__nv_bfloat16`` is bfloat16.
+        Types and names of the inputs, such as ``"float x, int32 y"``: floats, integers and bools as
+        C++ calls them, also ``int32_t`` or ``size_t``, or as NumPy does; ``half`` or ``__half`` is
+        float16, and ``nv_bfloat16`` or ``__nv_bfloat16`` is bfloat16.
     output : str
         Type and name of the output, such as ``"float z"``.
     operation : str
         C++ statements that set the output for one element. ``i`` is its index among ``n``, in
-        row-major order. A float
-        of 16 bits is a ``float`` in it, which is rounded to nearest even when it is stored: no
-        header of CUDA is needed.
+        row-major order. A float of 16 bits is a ``float`` in it, which is rounded to nearest even
+        when it is stored: no header of CUDA is needed.
     name : str
         Name of the kernel, for messages and profilers.
     options : ProgramOptions, optional

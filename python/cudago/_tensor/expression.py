@@ -67,35 +67,37 @@ def _plain(name: str, spelled: str) -> Element:
     return Element(name, spelled, spelled, spelled)
 
 
-_HALF = Element("float16", "cudago_f16", "float", "__half")
-_BFLOAT = Element("bfloat16", "cudago_bf16", "float", "__nv_bfloat16")
-# By the type in C++.
-TYPES = {
-    "float": _plain("float32", "float"),
-    "double": _plain("float64", "double"),
-    "half": _HALF,
-    "__half": _HALF,
-    "nv_bfloat16": _BFLOAT,
-    "__nv_bfloat16": _BFLOAT,
-    "signed char": _plain("int8", "signed char"),
-    "short": _plain("int16", "short"),
-    "int": _plain("int32", "int"),
-    "long long": _plain("int64", "long long"),
-    "unsigned char": _plain("uint8", "unsigned char"),
-    "unsigned short": _plain("uint16", "unsigned short"),
-    "unsigned int": _plain("uint32", "unsigned int"),
-    "unsigned": _plain("uint32", "unsigned int"),
-    "unsigned long long": _plain("uint64", "unsigned long long"),
-    "int8_t": _plain("int8", "signed char"),
-    "int16_t": _plain("int16", "short"),
-    "int32_t": _plain("int32", "int"),
-    "int64_t": _plain("int64", "long long"),
-    "uint8_t": _plain("uint8", "unsigned char"),
-    "uint16_t": _plain("uint16", "unsigned short"),
-    "uint32_t": _plain("uint32", "unsigned int"),
-    "uint64_t": _plain("uint64", "unsigned long long"),
+_ELEMENTS = {
+    "float16": Element("float16", "cudago_f16", "float", "__half"),
+    "bfloat16": Element("bfloat16", "cudago_bf16", "float", "__nv_bfloat16"),
+    "float32": _plain("float32", "float"),
+    "float64": _plain("float64", "double"),
+    "int8": _plain("int8", "signed char"),
+    "int16": _plain("int16", "short"),
+    "int32": _plain("int32", "int"),
+    "int64": _plain("int64", "long long"),
+    "uint8": _plain("uint8", "unsigned char"),
+    "uint16": _plain("uint16", "unsigned short"),
+    "uint32": _plain("uint32", "unsigned int"),
+    "uint64": _plain("uint64", "unsigned long long"),
     "bool": _plain("bool", "bool"),
 }
+# How C++ calls them, without what `_plainest` leaves out. A char has a sign on every host, as int8.
+_SPELLED = {
+    "float16": ["half", "__half"],
+    "bfloat16": ["nv_bfloat16", "__nv_bfloat16"],
+    "float32": ["float"],
+    "float64": ["double"],
+    "int8": ["signed char", "char", "int8_t"],
+    "int16": ["short", "int16_t"],
+    "int32": ["int", "int32_t"],
+    "int64": ["long long", "long", "int64_t", "ptrdiff_t"],
+    "uint8": ["unsigned char", "uint8_t"],
+    "uint16": ["unsigned short", "uint16_t"],
+    "uint32": ["unsigned", "uint32_t"],
+    "uint64": ["unsigned long long", "unsigned long", "uint64_t", "size_t"],
+}
+TYPES = _ELEMENTS | {c: _ELEMENTS[name] for name, of in _SPELLED.items() for c in of}
 
 # Floats of 16 bits, without CUDA's headers, which NVRTC does not bring along. To nearest even; a
 # NaN stays one. cvt.rn.bf16 is of sm_90.
@@ -125,25 +127,61 @@ __device__ __forceinline__ cudago_bf16 cudago_bf16_of(float f) {
 """
 
 
-def declared(text: str, what: str) -> list[tuple[str, str]]:
+class Declared(NamedTuple):
+    """A type, as it was spelled, and a name."""
+
+    spelled: str
+    name: str
+    element: Element
+
+    def __str__(self) -> str:
+        return f"{self.spelled} {self.name}"
+
+
+def _plainest(words: Sequence[str]) -> str:
+    """Return a type of C++ without the words that may be left out, and with its sign first."""
+    found = [w for w in words if w != "const"]
+    found.sort(key=lambda w: w not in ("signed", "unsigned"))
+    if len(found) > 1 and found.count("int") == 1:
+        found.remove("int")
+    if found[:1] == ["signed"] and found != ["signed", "char"]:
+        found[:1] = [] if len(found) > 1 else ["int"]
+    return " ".join(found)
+
+
+def _advice(part: str) -> str:
+    """Return what else to do where a declaration is what other libraries have, or kernels."""
+    if "*" in part or part.split()[:1] == ["raw"]:
+        return "an expression sees one element, so write a kernel that takes pointers"
+    if "complex" in part:
+        return "complex numbers are not computed, so view them as floats, and write a kernel"
+    if re.match(r"\s*[A-Z]\s", part):
+        return "types are not taken from the tensors, so name one"
+    return "the types are float, double, half, __nv_bfloat16, bool and the integers of C++, or " + (
+        ", ".join(_ELEMENTS)
+    )
+
+
+def declared(text: str, what: str) -> list[Declared]:
     """Return the types and names in ``"float x, int y"``."""
     if not isinstance(text, str):
         raise TypeError(f"{what} must be a str, not {type(text).__name__}")
-    found: list[tuple[str, str]] = []
+    found: list[Declared] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\w+(?:\s+\w+)*)\s+([A-Za-z_]\w*)\s*", part)
-        ctype = " ".join(match[1].split()) if match else ""
-        if match is None or ctype not in TYPES:
+        words = match[1].split() if match else []
+        element = TYPES.get(_plainest(words))
+        if match is None or element is None:
             raise ValueError(
-                f"{what} must be types and names such as 'float x, int y', got {part.strip()!r}; "
-                f"the types are {', '.join(TYPES)}"
+                f"{what} must be types and names such as 'float x, int32 y', got {part.strip()!r}; "
+                + _advice(part)
             )
         if match[2] in _TAKEN:
             raise ValueError(
                 f"{what} must not be called {match[2]!r}: i is the element's index, n "
                 "the number of elements"
             )
-        found.append((ctype, match[2]))
+        found.append(Declared(" ".join(words), match[2], element))
     return found
 
 
@@ -153,12 +191,12 @@ def check_name(name: Any) -> None:
         raise ValueError(f"name must be a C identifier, got {name!r}")
 
 
-def check(tensor: Any, declaration: tuple[str, str], name: str) -> None:
+def check(tensor: Any, declaration: Declared, name: str) -> None:
     """Raise an error if this is no tensor of the type that was declared, or is misaligned."""
-    ctype, parameter = declaration
+    _, parameter, element = declaration
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{parameter} of {name} must be a Tensor, not {type(tensor).__name__}")
-    want, got = TYPES[ctype].name, tensor.dtype_name
+    want, got = element.name, tensor.dtype_name
     if want != got:
         raise TypeError(f"{parameter} of {name} must have elements of type {want}, got {got}")
     if tensor.handle % tensor.itemsize and tensor.size:

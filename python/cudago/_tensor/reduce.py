@@ -15,6 +15,7 @@ from .creation import empty
 from .expression import (
     BLOCK,
     TYPES,
+    Declared,
     Element,
     Parameter,
     check,
@@ -146,16 +147,18 @@ class ReduceKernel:
             raise ValueError(
                 f"input and output must be one type and name each, got {input!r} and {output!r}"
             )
-        if inputs[0][1] in ("a", "b"):
-            raise ValueError(f"input must have another name than {inputs[0][1]!r}, which is taken")
+        if inputs[0].name in ("a", "b"):
+            raise ValueError(
+                f"input must have another name than {inputs[0].name!r}, which is taken"
+            )
         check_name(name)
         expect_options(options)
         if identity is not None:
             expect_number(identity, "identity")
-        self._input: tuple[str, str] = inputs[0]
-        self._output: tuple[str, str] = outputs[0]
+        self._input: Declared = inputs[0]
+        self._output: Declared = outputs[0]
         self._operation: str = _expression(operation, "operation")
-        self._map: str = _expression(inputs[0][1] if map is None else map, "map")
+        self._map: str = _expression(inputs[0].name if map is None else map, "map")
         self._identity: Any = identity
         self._name: str = name
         self._options: ProgramOptions | None = options
@@ -173,7 +176,7 @@ class ReduceKernel:
         key = (device.ordinal, source, to, code)
         kernel = self._kernels.get(key)
         if kernel is None:
-            x, z = self._input[1], self._output[1]
+            x, z = self._input.name, self._output.name
             parameters = [
                 Parameter(source, x, True),
                 Parameter(to, z if z != x else "cudago_result", True, True),
@@ -274,7 +277,7 @@ class ReduceKernel:
         array([4., 4., 4.], dtype=float32)
         """
         on = stream_of(stream)
-        t = shared(x, on, f"{self._input[1]} of {self._name}")
+        t = shared(x, on, f"{self._input.name} of {self._name}")
         check(x if t is None else t, self._input, self._name)
         x = t
         axes = Axes.of(x, axis, keepdims, self._name)
@@ -284,20 +287,20 @@ class ReduceKernel:
             raise ValueError(f"{self._name} of no elements needs an identity")
         if x.size and x.is_contiguous and not axes.kept:
             return self._whole(x, axes.shape, on, out)
-        walk.check_place(x, f"{self._input[1]} of {self._name}", False)
+        walk.check_place(x, f"{self._input.name} of {self._name}", False)
         if out is not None:
-            walk.check_place(out, f"{self._output[1]} of {self._name}", True)
+            walk.check_place(out, f"{self._output.name} of {self._name}", True)
         if x.size:
             return self._along(x, axes, on, out)
         if out is None:
-            out = empty(axes.shape, TYPES[self._output[0]].name, stream=on)
+            out = empty(axes.shape, self._output.element.name, stream=on)
         if out.size:
             out.fill(self._identity, stream=on)
         return out
 
     def _along(self, x: Tensor, axes: Axes, on: Stream, out: Tensor | None) -> Tensor:
         """Reduce along axes, or what has gaps, by as many blocks as there is work for."""
-        source, result = TYPES[self._input[0]], TYPES[self._output[0]]
+        source, result = self._input.element, self._output.element
         plan = Plan.of(x, axes, axes.steps(x, out), self._name, not on.is_capturing)
         parts = plan.layout.parts
         # What blocks have computed is not rounded before it is all there.
@@ -318,7 +321,7 @@ class ReduceKernel:
 
     def _whole(self, x: Tensor, shape: tuple[int, ...], on: Stream, out: Tensor | None) -> Tensor:
         """Reduce all elements, which have no gaps, by as many blocks as there is work for."""
-        source, result = TYPES[self._input[0]], TYPES[self._output[0]]
+        source, result = self._input.element, self._output.element
         blocks = min(-(-x.size // BLOCK), _MOST_BLOCKS)
         if on.is_capturing or x.size <= _FEW:
             blocks = 1
@@ -343,20 +346,19 @@ class ReduceKernel:
             return
         if out.shape != shape:
             raise ValueError(
-                f"{self._output[1]} of {self._name} must have shape {shape}, which remains of "
+                f"{self._output.name} of {self._name} must have shape {shape}, which remains of "
                 f"{x.shape}, got {out.shape}"
             )
-        overlap.check_once(out, f"{self._output[1]} of {self._name}")
+        overlap.check_once(out, f"{self._output.name} of {self._name}")
         if overlap.share(x, out):
             raise ValueError(
-                f"{self._output[1]} of {self._name} overlaps with {self._input[1]}: out= must have "
-                "no memory in common with it, or the kernel reads what it has written: pass "
-                f"{self._input[1]}.astype({x.dtype_name!r}, stream=s)"
+                f"{self._output.name} of {self._name} overlaps with {self._input.name}: out= must "
+                "have no memory in common with it, or the kernel reads what it has written: pass "
+                f"{self._input.name}.astype({x.dtype_name!r}, stream=s)"
             )
 
     def __repr__(self) -> str:
-        what = f"{self._name}({' '.join(self._input)}) -> {' '.join(self._output)}"
-        return f"<cudago.ReduceKernel {what}>"
+        return f"<cudago.ReduceKernel {self._name}({self._input}) -> {self._output}>"
 
 
 def reduce(
