@@ -130,7 +130,8 @@ def test_captured_with_out(stream):
         (("float* x", "float z", ""), ValueError, "inputs must be types and names"),
         (("string x", "float z", ""), ValueError, "'string x'; the types are float, double"),
         (("", "float z", ""), ValueError, "inputs must be types and names"),
-        (("float x", "float y, float z", ""), ValueError, "output must be one type and name"),
+        (("float x", "float y, z", ""), ValueError, "output must be types and names"),
+        (("float x", "float y, float y", ""), ValueError, "different names, got x, y, y"),
         (("float x", "float x", ""), ValueError, "different names, got x, x"),
         (("float i", "float z", ""), ValueError, "must not be called 'i'"),
         ((b"float x", "float z", ""), TypeError, "inputs must be a str, not bytes"),
@@ -153,7 +154,13 @@ def test_invalid_arguments(stream):
     t, u = cu.zeros(4, "f4", stream=stream), cu.zeros((2, 2), "f4", stream=stream)
     wide = cu.zeros(4, "f8", stream=stream)
     for args, out, error, message in (
-        ((t,), None, TypeError, r"elementwise takes 2 input\(s\), got 1"),
+        ((t,), None, TypeError, r"elementwise takes 2 input\(s\), got 1$"),
+        (
+            (t, t, t),
+            None,
+            TypeError,
+            r"takes 2 input\(s\), got 3: what it writes to, z, is given by out=",
+        ),
         ((t, u), None, ValueError, r"one shape, .* got \(4,\), \(2, 2\)"),
         ((t, t), u, ValueError, r"one shape, .* got \(4,\), \(4,\), \(2, 2\)"),
         ((t, wide), None, TypeError, "y of elementwise must have elements of type float32, got f"),

@@ -8,6 +8,8 @@ import pytest
 
 import cudago as cu
 
+from .views import random_view
+
 np = pytest.importorskip("numpy")
 
 
@@ -79,21 +81,6 @@ def test_outputs(cut, indexed, stream):
         part[...] = wanted(*(np.broadcast_to(v, part.shape) for v in inputs))
         assert indexed(*on_device, stream=stream, out=view(out)).shape == part.shape
         assert np.array_equal(out.numpy(stream=stream), room)
-
-
-def random_view(random, shape):
-    """Return a shape that broadcasts to this one, and a view of a larger array that has it."""
-    own = [1 if random.random() < 0.3 else n for n in shape][random.integers(len(shape) + 1) :]
-    order = random.permutation(len(own))
-    steps = random.choice([-2, -1, 1, 1, 2], len(own))
-    whole = [own[k] * abs(steps[k]) for k in order]
-    back = np.argsort(order)
-
-    def view(t):
-        turned = t.transpose(*map(int, back)) if len(own) > 1 else t
-        return turned[(..., *(slice(None, None, int(s)) for s in steps))]
-
-    return whole, view
 
 
 def test_any_views(stream):

@@ -188,3 +188,14 @@ def run(
 run(Queue(), Torch(), "relaxed", Torch(), Array(), 1)
 run(s, Array(), "global")
 assert_type(cu.from_dlpack(Torch(), stream=Queue()), cu.Tensor)
+
+# --- expressions ----------------------------------------------------------------------------------
+
+one, both = (
+    cu.elementwise("float x", "float z", "z = x"),
+    cu.elementwise("int x", "int z, int w", ""),
+)
+assert_type(one(t, stream=s, out=t), cu.Tensor)
+assert_type(both(t, stream=s, out=(t, t)), tuple[cu.Tensor, ...])
+first, second = both(t, stream=s)
+one(t, stream=s).numpy(stream=s)

@@ -305,7 +305,9 @@ def _walked(node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **
     assert record is not None
     launched = changed(record, change, named)
     if any(type(thing) is Slot for thing in launched):
-        raise ValueError(f"{node.name!r} goes over strides, and cannot use slots")
+        raise ValueError(
+            f"{node.name!r} goes over strides, or writes several tensors, and cannot use slots"
+        )
     _renew(node, owner, renewed.walked(record, node.name, launched), ())
 
 

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .._kernel.launch import launch
 from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
 from . import overlap, walk
+from .element_source import source
 from .expression import (
-    EACH,
     Declared,
     Parameter,
     check,
@@ -34,42 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ElementwiseKernel", "elementwise"]
 
-# The parameters have the names that were declared, by which updates of nodes know them. Inside of
-# the function these are the elements. All elements of a thread are loaded before one is stored, so
-# that memory answers several loads at a time. Whatever leaves the user's statements before their
-# end, leaves one element; and what they do to a number, they do for one.
-_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{walked}) {{
-    {pointers}
-    const unsigned long long cudago_step = (unsigned long long)gridDim.x * blockDim.x;
-    const unsigned long long cudago_first = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned long long cudago_from = cudago_first; cudago_from < n; cudago_from += {each} * cudago_step) {{
-        {arrays}
-        #pragma unroll
-        for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
-            const unsigned long long cudago_k = cudago_from + cudago_j * cudago_step;
-            if (cudago_k < n) {{ {walk} {reads} }}
-        }}
-        #pragma unroll
-        for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
-            const unsigned long long i = {index}; (void)i;
-            if (cudago_from + cudago_j * cudago_step < n) [&{numbers}]() mutable {{ do {{
-                {loads}
-                {value} {out};
-                {{
-#line 1
-{operation}
-;
-                }}
-                cudago_out[{at}] = {stored};
-            }} while (0); }}();
-        }}
-    }}
-}}
-"""  # noqa: E501
-
 
 class ElementwiseKernel:
-    """Computes each element of a tensor from the same elements of others.
+    """Computes each element of one tensor, or of several, from the same elements of others.
 
     Created by `elementwise`.
 
@@ -86,8 +53,9 @@ class ElementwiseKernel:
     each choice of which inputs are numbers; and for tensors with gaps or of different shapes, for
     each number of dimensions. The node of a captured call is updated by the declared names, as in
     ``node.update(x=other, a=3.0)``: tensors of the same size, or all of them of another, which is
-    counted anew. Where a call had tensors with gaps or of different shapes, only its numbers are
-    updated: capture the call again for other tensors, and use `GraphExec.update`.
+    counted anew. Where a call had tensors with gaps or of different shapes, or several outputs,
+    only its numbers are updated: capture the call again for other tensors, and use
+    `GraphExec.update`.
 
     Examples
     --------
@@ -95,7 +63,15 @@ class ElementwiseKernel:
     <cudago.ElementwiseKernel elementwise(float x, float a) -> float z>
     """
 
-    __slots__ = ("__weakref__", "_inputs", "_kernels", "_name", "_operation", "_options", "_output")
+    __slots__ = (
+        "__weakref__",
+        "_inputs",
+        "_kernels",
+        "_name",
+        "_operation",
+        "_options",
+        "_outputs",
+    )
 
     def __init__(
         self,
@@ -106,17 +82,14 @@ class ElementwiseKernel:
         options: ProgramOptions | None,
     ) -> None:
         self._inputs = declared(inputs, "inputs")
-        outputs = declared(output, "output")
-        names = [d.name for d in self._inputs + outputs]
-        if len(outputs) != 1:
-            raise ValueError(f"output must be one type and name, got {output!r}")
+        self._outputs = declared(output, "output")
+        names = [d.name for d in self._inputs + self._outputs]
         if len(set(names)) < len(names):
             raise ValueError(f"inputs and output must have different names, got {', '.join(names)}")
         if not isinstance(operation, str):
             raise TypeError(f"operation must be a str, not {type(operation).__name__}")
         check_name(name)
         expect_options(options)
-        self._output: Declared = outputs[0]
         self._operation: str = operation
         self._name: str = name
         self._options: ProgramOptions | None = options
@@ -130,67 +103,32 @@ class ElementwiseKernel:
     def _parameters(self, is_tensor: tuple[bool, ...]) -> list[Parameter]:
         inputs = zip(self._inputs, is_tensor, strict=True)
         made = [Parameter(d.element, d.name, many) for d, many in inputs]
-        return [*made, Parameter(self._output.element, self._output.name, True, True)]
-
-    def _source(self, parameters: list[Parameter], code: walk.Code | None) -> str:
-        *inputs, out = parameters
-        pointers = [f"{out.element.stored}* const cudago_out = {out.name};"]
-        arrays: list[str] = []
-        reads: list[str] = []
-        loads: list[str] = []
-        places: list[str] = []
-        for k, (element, name, many, _) in enumerate(inputs):
-            stored = f"cudago_in_{k}"
-            if many:
-                pointers.append(f"const {element.stored}* const {stored} = {name};")
-                arrays.append(f"{element.stored} cudago_read_{k}[{EACH}];")
-                places.append(f"cudago_at_{k}")
-                reads.append(
-                    f"cudago_read_{k}[cudago_j] = {stored}[{places[-1] if code else 'cudago_k'}];"
-                )
-                stored = f"cudago_read_{k}[cudago_j]"
-            elif element.is_narrow:
-                pointers.append(f"const {element.stored} {stored} = {name};")
-            if many or element.is_narrow:
-                loads.append(f"const {element.value} {name} = {element.load(stored)};")
-        walked, index = "", "cudago_from + cudago_j * cudago_step"
-        if code:  # the output's place, and the index in row-major order
-            places += ["cudago_at[cudago_j]", "cudago_index[cudago_j]"]
-            arrays.append(f"long long cudago_at[{EACH}], cudago_index[{EACH}];")
-            own = "".join(f"long long {place} = 0; " for place in places[:-2])
-            own += "".join(f"{place} = 0; " for place in places[-2:])
-            walked, index = own + code.advance("cudago_k", places), "cudago_index[cudago_j]"
-        return _SOURCE.format(
-            name=self._name,
-            parameters=", ".join(p.text for p in parameters),
-            pointers=" ".join(pointers),
-            each=EACH,
-            arrays=" ".join(arrays),
-            reads=" ".join(reads),
-            loads=" ".join(loads),
-            numbers="".join(f", {p.name}" for p in inputs if not p.is_memory) + ", n",
-            value=out.element.value,
-            out=out.name,
-            stored=out.element.store(out.name),
-            operation=self._operation,
-            walked=code.parameters if code else "",
-            walk=walked,
-            index=index,
-            at="cudago_at[cudago_j]" if code else "i",
-        )
+        return made + [Parameter(d.element, d.name, True, True) for d in self._outputs]
 
     def _kernel(self, device: Any, is_tensor: tuple[bool, ...], code: walk.Code | None) -> Kernel:
         key = (device.ordinal, is_tensor, code)
         kernel = self._kernels.get(key)
         if kernel is None:
             parameters = self._parameters(is_tensor)
-            text = self._source(parameters, code)
-            work, rest = ("strided elements", code.types) if code else ("elements", ())
+            text = source(self._name, parameters, self._operation, code)
+            rest = code.types if code else ()
+            # Updates check one output against the inputs.
+            work = "strided elements" if code or len(self._outputs) > 1 else "elements"
             made = compiled(text, self._name, parameters, rest, work, device, self._options)
             kernel = self._kernels.setdefault(key, made)
         return kernel
 
-    def __call__(self, *args: Any, stream: StreamLike, out: Tensor | None = None) -> Tensor:
+    @overload
+    def __call__(self, *args: Any, stream: StreamLike, out: Tensor) -> Tensor: ...
+    @overload
+    def __call__(
+        self, *args: Any, stream: StreamLike, out: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]: ...
+    @overload
+    def __call__(self, *args: Any, stream: StreamLike, out: None = None) -> Any: ...
+    def __call__(
+        self, *args: Any, stream: StreamLike, out: Tensor | tuple[Tensor, ...] | None = None
+    ) -> Any:
         """Compute the elements.
 
         Parameters
@@ -203,20 +141,21 @@ class ElementwiseKernel:
             dimensions) or ctypes. A number for a bool is True unless it is zero.
         stream : Stream
             Stream that orders the work.
-        out : Tensor, optional
-            Tensor to write to, of the shape that all broadcast to. It may be one of the inputs, or
-            have exactly its memory and strides. By default a new one, without gaps.
+        out : Tensor or tuple of Tensor, optional
+            Tensor to write to, of the shape that all broadcast to; of several outputs a tuple, with
+            one for each. It may be one of the inputs, or have exactly its memory and strides. By
+            default a new one, without gaps.
 
         Returns
         -------
-        Tensor
-            `out`, or a new tensor on the device of `stream`.
+        Tensor or tuple of Tensor
+            `out`, or a new tensor on the device of `stream`; of several outputs a tuple.
 
         Raises
         ------
         TypeError
-            If the number of arguments, or the element type of one, is wrong; or if an argument is
-            neither a number nor has a shape and a type.
+            If the number of arguments or outputs, or the element type of one, is wrong; or if an
+            argument is neither a number nor has a shape and a type.
         OverflowError
             If a number does not fit the type that was declared.
         BufferError
@@ -224,9 +163,10 @@ class ElementwiseKernel:
             device's memory resource answers with misaligned memory.
         ValueError
             If the shapes do not broadcast to one, or to that of `out`. If a tensor is misaligned.
-            If `out` shares memory with an input in any other way than element by element, or its
-            elements share memory. If tensors with gaps between their elements, or broadcast ones,
-            have more than four dimensions that are no part of a larger one: pass copies.
+            If an output shares memory with an input in any other way than element by element, or
+            with another output, or its elements share memory. If tensors with gaps between their
+            elements, or broadcast ones, have more than four dimensions that are no part of a larger
+            one: pass copies.
         CompileError
             If the operation does not compile: ``.log`` has the compiler's output.
 
@@ -239,32 +179,56 @@ class ElementwiseKernel:
         strides. `i` is the element's index in row-major order of the shape that all broadcast to.
         """
         if len(args) != len(self._inputs):
-            raise TypeError(f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}")
+            raise TypeError(self._wrong_count(len(args)))
         on = stream_of(stream)
         values = [self._input(k, a, on) for k, a in enumerate(args)]
-        tensors = [v for v in values if isinstance(v, Tensor)]
-        if out is not None:
-            check(out, self._output, self._name)
-            tensors.append(out)
+        outs = self._given(out)
+        tensors = [v for v in (*values, *outs) if isinstance(v, Tensor)]
         if not tensors:
             raise TypeError(f"{self._name} needs a tensor among its inputs, or out=")
         shape = walk.broadcast([t.shape for t in tensors], self._name)
-        is_tensor = tuple(isinstance(v, Tensor) for v in values)
-        if out is not None:
-            if out.shape != shape:
+        for d, one in zip(self._outputs, outs, strict=False):
+            if one.shape != shape:
                 raise ValueError(
-                    f"{self._output.name} of {self._name} must have the shape {shape} that all "
-                    f"tensors broadcast to, got {out.shape}"
+                    f"{d.name} of {self._name} must have the shape {shape} that all "
+                    f"tensors broadcast to, got {one.shape}"
                 )
-            self._refuse_overlap(values, out)
-        if not all(t.is_contiguous and t.shape == shape for t in tensors):
-            return self._strided(values, is_tensor, shape, on, out)
-        kernel = self._kernel(on.device, is_tensor, None)
+        self._refuse_overlap(values, outs)
+        is_tensor = tuple(isinstance(v, Tensor) for v in values)
+        if all(t.is_contiguous and t.shape == shape for t in tensors):
+            kernel = self._kernel(on.device, is_tensor, None)
+            outs = outs or self._new(shape, on)
+            if outs[0].size:
+                launch(on, config_for(outs[0].size), kernel, *values, *outs, outs[0].size)
+        else:
+            outs = self._strided(values, is_tensor, shape, on, outs)
+        return outs if len(outs) > 1 else outs[0]
+
+    def _wrong_count(self, got: int) -> str:
+        told = f"{self._name} takes {len(self._inputs)} input(s), got {got}"
+        if got > len(self._inputs):
+            names = [d.name for d in self._outputs]
+            told += f": what it writes to, {' and '.join(names)}, is given by out="
+        return told
+
+    def _given(self, out: Any) -> tuple[Tensor, ...]:
+        """Return the outputs that a call was given, which are right but for their shapes."""
         if out is None:
-            out = room(shape, self._output.element, self._name, on)
-        if out.size:
-            launch(on, config_for(out.size), kernel, *values, out, out.size)
-        return out
+            return ()
+        count = len(self._outputs)
+        if count > 1 and not (isinstance(out, tuple | list) and len(out) == count):
+            got = f"{len(out)} of them" if isinstance(out, tuple | list) else type(out).__name__
+            names = ", ".join(d.name for d in self._outputs)
+            raise TypeError(
+                f"out of {self._name} must be a tuple of {count} tensors, {names}, got {got}"
+            )
+        outs = tuple(out) if count > 1 else (out,)
+        for one, declaration in zip(outs, self._outputs, strict=True):
+            check(one, declaration, self._name)
+        return outs
+
+    def _new(self, shape: tuple[int, ...], on: Stream) -> tuple[Tensor, ...]:
+        return tuple(room(shape, d.element, self._name, on) for d in self._outputs)
 
     def _strided(
         self,
@@ -272,15 +236,17 @@ class ElementwiseKernel:
         is_tensor: tuple[bool, ...],
         shape: tuple[int, ...],
         on: Stream,
-        out: Tensor | None,
-    ) -> Tensor:
+        outs: tuple[Tensor, ...],
+    ) -> tuple[Tensor, ...]:
         """Compute the elements where the strides of the tensors are arguments too."""
-        for d, v in zip([*self._inputs, self._output], [*values, out], strict=True):
-            if isinstance(v, Tensor):
-                walk.check_place(v, f"{d.name} of {self._name}", v is out)
-        to = walk.rows(shape) if out is None else walk.over(out, shape)
-        inputs = [walk.over(v, shape) for v in values if isinstance(v, Tensor)]
-        over = _walk(shape, to, *inputs)
+        for given, of, is_written in ((values, self._inputs, False), (outs, self._outputs, True)):
+            for d, v in zip(of, given, strict=False):
+                if isinstance(v, Tensor):
+                    walk.check_place(v, f"{d.name} of {self._name}", is_written)
+        to = [walk.over(o, shape) for o in outs] or [walk.rows(shape)] * len(self._outputs)
+        over = _walk(
+            shape, tuple(to), *(walk.over(v, shape) for v in values if isinstance(v, Tensor))
+        )
         if len(over.sizes) > walk.DIMS:
             raise ValueError(
                 f"{self._name} goes over tensors of at most {walk.DIMS} dimensions that have gaps "
@@ -288,24 +254,35 @@ class ElementwiseKernel:
                 "x.contiguous(stream=s)"
             )
         kernel = self._kernel(on.device, is_tensor, walk.Code.of(over, "cudago"))
-        if out is None:
-            out = room(shape, self._output.element, self._name, on)
-        if out.size:
-            given = [walk.given(v, on, False) for v in values] + [walk.given(out, on, True)]
-            launch(on, config_for(out.size), kernel, *given, out.size, *over.arguments)
-        return out
+        outs = outs or self._new(shape, on)
+        size = outs[0].size
+        if size:
+            given = [walk.given(v, on, False) for v in values]
+            given += [walk.given(o, on, True) for o in outs]
+            launch(on, config_for(size), kernel, *given, size, *over.arguments)
+        return outs
 
-    def _refuse_overlap(self, values: list[Any], out: Tensor) -> None:
-        """Refuse an output in which an element lies where others of an input are still read."""
+    def _refuse_overlap(self, values: list[Any], outs: tuple[Tensor, ...]) -> None:
+        """Refuse outputs in which an element lies where others of an input are still read."""
+        for k, (d, out) in enumerate(zip(self._outputs, outs, strict=False)):
+            overlap.check_once(out, f"{d.name} of {self._name}")
+            for other, before in zip(self._outputs[:k], outs, strict=False):
+                if overlap.share(before, out):
+                    raise ValueError(
+                        f"{d.name} of {self._name} overlaps with {other.name}: each output must "
+                        "have memory of its own"
+                    )
+            self._refuse_inputs(values, d, out)
+
+    def _refuse_inputs(self, values: list[Any], written: Declared, out: Tensor) -> None:
         own = walk.over(out, out.shape)
-        overlap.check_once(out, f"{self._output.name} of {self._name}")
         for (_, parameter, _), value in zip(self._inputs, values, strict=True):
             if not isinstance(value, Tensor) or value is out or not overlap.share(value, out):
                 continue
             place = value.handle, value.itemsize, walk.over(value, out.shape)
             if place != (out.handle, out.itemsize, own):
                 raise ValueError(
-                    f"{self._output.name} of {self._name} overlaps with {parameter}: out= must be "
+                    f"{written.name} of {self._name} overlaps with {parameter}: out= must be "
                     f"{parameter} itself or have no memory in common with it, or the kernel reads "
                     f"what it has written: pass {parameter}.astype({value.dtype_name!r}, stream=s)"
                 )
@@ -321,16 +298,19 @@ class ElementwiseKernel:
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self._inputs))
-        return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {self._output}>"
+        outputs = ", ".join(map(str, self._outputs))
+        return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {outputs}>"
 
 
 @lru_cache(256)  # loops ask for the same again and again
-def _walk(shape: tuple[int, ...], to: tuple[int, ...], *inputs: tuple[int, ...]) -> walk.Walk:
-    """Return the walk over the inputs, the output, and the index in row-major order."""
-    # The output comes first: its elements are in this order.
-    first = walk.Walk.over(shape, [to, *inputs, walk.rows(shape)])
-    own, *others, index = first.strides
-    return walk.Walk(first.sizes, (*others, own, index))
+def _walk(
+    shape: tuple[int, ...], to: tuple[tuple[int, ...], ...], *inputs: tuple[int, ...]
+) -> walk.Walk:
+    """Return the walk over the inputs, the outputs, and the index in row-major order."""
+    # The outputs come first: the elements of the first one are in this order.
+    first = walk.Walk.over(shape, [*to, *inputs, walk.rows(shape)])
+    own, others = first.strides[: len(to)], first.strides[len(to) : -1]
+    return walk.Walk(first.sizes, (*others, *own, first.strides[-1]))
 
 
 def elementwise(
@@ -341,7 +321,7 @@ def elementwise(
     name: str = "elementwise",
     options: ProgramOptions | None = None,
 ) -> ElementwiseKernel:
-    """Create a kernel that computes each element of a tensor from the same elements of others.
+    """Create a kernel that computes each element of tensors from the same elements of others.
 
     Parameters
     ----------
@@ -350,9 +330,9 @@ def elementwise(
         C++ calls them, also ``int32_t`` or ``size_t``, or as NumPy does; ``half`` or ``__half`` is
         float16, and ``nv_bfloat16`` or ``__nv_bfloat16`` is bfloat16.
     output : str
-        Type and name of the output, such as ``"float z"``.
+        Type and name of the output, such as ``"float z"``; or of several, ``"float z, int32 k"``.
     operation : str
-        C++ statements that set the output for one element. ``i`` is its index among ``n``, in
+        C++ statements that set the outputs for one element. ``i`` is its index among ``n``, in
         row-major order. A float of 16 bits is a ``float`` in it, which is rounded to nearest even
         when it is stored: no header of CUDA is needed.
     name : str
@@ -363,7 +343,7 @@ def elementwise(
     Returns
     -------
     ElementwiseKernel
-        Called with the inputs and ``stream=``, it returns the output.
+        Called with the inputs and ``stream=``, it returns the output, or a tuple of several.
 
     Raises
     ------
@@ -384,5 +364,12 @@ def elementwise(
     >>> x = cudago.full(3, 1.5, "f4", stream=stream)
     >>> doubled(x, 1, stream=stream).numpy(stream=stream)
     array([4., 4., 4.], dtype=float32)
+
+    Several outputs are a tuple:
+
+    >>> split = cudago.elementwise("float x", "float whole, float rest", "rest = modff(x, &whole)")
+    >>> whole, rest = split(x, stream=stream)
+    >>> rest.numpy(stream=stream)
+    array([0.5, 0.5, 0.5], dtype=float32)
     """
     return ElementwiseKernel(inputs, output, operation, name, options)

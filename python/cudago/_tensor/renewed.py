@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .._memory.device import Device
     from .tensor import Tensor
 
+_GOES = "goes over tensors whose strides are arguments too"
 _WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 
@@ -242,13 +243,14 @@ def walked(record: tuple[Any, ...], name: str, launched: tuple[Any, ...]) -> tup
     for at, (was, now) in enumerate(zip(held, args, strict=True)):
         if now is was:
             continue
-        is_same = is_same and at < free and not isinstance(was, _core.Operand)
+        is_same = is_same and at < free and not isinstance(was, _core.Operand | Was)
         if is_same and not is_number(now):
             raise TypeError(f"{names[at]} of {name!r} must be a number, not {type(now).__name__}")
     if not is_same:
         raise ValueError(
-            f"{name!r} goes over tensors whose strides are arguments too, so only its numbers can "
-            "be updated by themselves: capture the call again, and update with that graph"
+            f"{name!r} {'writes several tensors' if free == len(held) - 1 else _GOES}, so only its "
+            "numbers can be updated by themselves: capture the call again, and update with that "
+            "graph"
         )
     return launched
 
