@@ -280,6 +280,7 @@ VALUES: dict[str, list[Value]] = {
     "operation": plain("z = x + y"),
     "ElementwiseKernel.name": plain("sum"),
     "elementwise.name": plain("sum"),
+    "preamble": plain("", "#define TWO 2"),
     "input": plain("int x"),
     "reduce.operation": plain("a + b"),
     "ReduceKernel.operation": plain("a + b"),

@@ -15,8 +15,10 @@ from .element_source import source
 from .expression import (
     Declared,
     Parameter,
+    behind,
     check,
     check_name,
+    check_preamble,
     compiled,
     config_for,
     declared,
@@ -46,6 +48,8 @@ class ElementwiseKernel:
         As for `elementwise`.
     options : ProgramOptions, optional
         Compiler options.
+    preamble : str
+        Source in front of the kernel.
 
     Notes
     -----
@@ -71,6 +75,7 @@ class ElementwiseKernel:
         "_operation",
         "_options",
         "_outputs",
+        "_preamble",
     )
 
     def __init__(
@@ -80,6 +85,7 @@ class ElementwiseKernel:
         operation: str,
         name: str,
         options: ProgramOptions | None,
+        preamble: str = "",
     ) -> None:
         self._inputs = declared(inputs, "inputs")
         self._outputs = declared(output, "output")
@@ -90,9 +96,11 @@ class ElementwiseKernel:
             raise TypeError(f"operation must be a str, not {type(operation).__name__}")
         check_name(name)
         expect_options(options)
+        check_preamble(preamble)
         self._operation: str = operation
         self._name: str = name
         self._options: ProgramOptions | None = options
+        self._preamble: str = preamble
         self._kernels: dict[tuple[int, tuple[bool, ...], walk.Code | None], Kernel] = {}
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
@@ -110,7 +118,8 @@ class ElementwiseKernel:
         kernel = self._kernels.get(key)
         if kernel is None:
             parameters = self._parameters(is_tensor)
-            text = source(self._name, parameters, self._operation, code)
+            text = behind(self._preamble, self._options)
+            text += source(self._name, parameters, self._operation, code)
             rest = code.types if code else ()
             # Updates check one output against the inputs.
             work = "strided elements" if code or len(self._outputs) > 1 else "elements"
@@ -320,6 +329,7 @@ def elementwise(
     *,
     name: str = "elementwise",
     options: ProgramOptions | None = None,
+    preamble: str = "",
 ) -> ElementwiseKernel:
     """Create a kernel that computes each element of tensors from the same elements of others.
 
@@ -339,6 +349,9 @@ def elementwise(
         Name of the kernel, for messages and profilers.
     options : ProgramOptions, optional
         Compiler options.
+    preamble : str
+        Source in front of the kernel: headers to include, and functions that the operation calls,
+        such as ``"__device__ float half_of(float x) { return x / 2; }"``.
 
     Returns
     -------
@@ -372,4 +385,4 @@ def elementwise(
     >>> rest.numpy(stream=stream)
     array([0.5, 0.5, 0.5], dtype=float32)
     """
-    return ElementwiseKernel(inputs, output, operation, name, options)
+    return ElementwiseKernel(inputs, output, operation, name, options, preamble)

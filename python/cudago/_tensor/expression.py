@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._kernel.launch import LaunchConfig
 from .._kernel.program import Program
+from .._kernel.program_options import ProgramOptions
 from .._kernel.work import set_work
 from .creation import empty
 from .tensor import Tensor
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .._kernel.kernel import Kernel
-    from .._kernel.program_options import ProgramOptions
     from .._memory.device import Device
     from .._stream.stream import Stream
     from ..typing import Dims
@@ -215,6 +215,20 @@ def room(shape: Dims, element: Element, name: str, stream: Stream) -> Tensor:
             f"memory resource answered with memory at {tensor.handle:#x}"
         )
     return tensor
+
+
+def check_preamble(preamble: Any) -> None:
+    """Raise TypeError if this is no source."""
+    if not isinstance(preamble, str):
+        raise TypeError(f"preamble must be a str, not {type(preamble).__name__}")
+
+
+def behind(preamble: str, options: ProgramOptions | None) -> str:
+    """Return what stands before the source of a kernel; each has lines of its own in messages."""
+    if not preamble:
+        return ""
+    name = (options or ProgramOptions()).name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'#line 1 "preamble"\n{preamble}\n#line 1 "{name}"\n'
 
 
 class Parameter(NamedTuple):

@@ -18,8 +18,10 @@ from .expression import (
     Declared,
     Element,
     Parameter,
+    behind,
     check,
     check_name,
+    check_preamble,
     compiled,
     declared,
     room,
@@ -106,6 +108,8 @@ class ReduceKernel:
         As for `reduce`.
     options : ProgramOptions, optional
         Compiler options.
+    preamble : str
+        Source in front of the kernel.
 
     Notes
     -----
@@ -130,6 +134,7 @@ class ReduceKernel:
         "_operation",
         "_options",
         "_output",
+        "_preamble",
     )
 
     def __init__(
@@ -141,6 +146,7 @@ class ReduceKernel:
         identity: Any,
         name: str,
         options: ProgramOptions | None,
+        preamble: str = "",
     ) -> None:
         inputs, outputs = declared(input, "input"), declared(output, "output")
         if len(inputs) != 1 or len(outputs) != 1:
@@ -153,6 +159,7 @@ class ReduceKernel:
             )
         check_name(name)
         expect_options(options)
+        check_preamble(preamble)
         if identity is not None:
             expect_number(identity, "identity")
         self._input: Declared = inputs[0]
@@ -162,6 +169,7 @@ class ReduceKernel:
         self._identity: Any = identity
         self._name: str = name
         self._options: ProgramOptions | None = options
+        self._preamble: str = preamble
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
@@ -187,7 +195,7 @@ class ReduceKernel:
             if isinstance(code, PlanCode):
                 text, rest, work, fields = SOURCE, code.types, "strided reduction", code.fields
                 has_map = code.has_map
-            source_text = text.format(
+            source_text = behind(self._preamble, self._options) + text.format(
                 name=self._name,
                 parameters=", ".join(p.text for p in parameters),
                 x=x,
@@ -370,6 +378,7 @@ def reduce(
     identity: Any = None,
     name: str = "reduce",
     options: ProgramOptions | None = None,
+    preamble: str = "",
 ) -> ReduceKernel:
     """Create a kernel that reduces the elements of a tensor to one, or along axes.
 
@@ -390,6 +399,8 @@ def reduce(
         Name of the kernel, for messages and profilers.
     options : ProgramOptions, optional
         Compiler options.
+    preamble : str
+        Source in front of the kernel, as for `elementwise`.
 
     Returns
     -------
@@ -418,4 +429,4 @@ def reduce(
     >>> squares(cudago.full(4, 1.5, "f4", stream=stream), stream=stream).item(stream=stream)
     9.0
     """
-    return ReduceKernel(input, output, operation, map, identity, name, options)
+    return ReduceKernel(input, output, operation, map, identity, name, options, preamble)
