@@ -304,6 +304,7 @@ VALUES: dict[str, list[Value]] = {
     "TensorMap.l2_promotion": plain("64B"),
     "TensorMap.oob_fill": plain("zeros"),
     "map": plain("x * x"),
+    "post_map": plain("a / 2", None),
     "identity": plain(0),
     **dict.fromkeys(["reduce.name", "ReduceKernel.name"], plain("sum")),
     **dict.fromkeys(["reduce.options", "ReduceKernel.options"], things("program_options")),

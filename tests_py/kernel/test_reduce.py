@@ -76,8 +76,10 @@ def test_refusals(total, stream):
     with pytest.raises(ValueError, match="out must have one element, got 2"):
         total(x, stream=stream, out=cu.zeros(2, "i8", stream=stream))
     for args, text in [
-        (("int x, int y", "int z", "a"), "one type and name each"),
-        (("int x", "int y, int z", "a"), "one type and name each"),
+        (("int x, int y", "int z", "a"), "map must be given, which makes one value of x, y"),
+        (("int x, int x", "int z", "a"), "inputs must have different names, got x, x"),
+        (("int x, int b", "int z", "a"), "another name than 'b'"),
+        (("int x", "int y, int z", "a"), "output must be one type and name, got 'int y, int z'"),
         (("int a", "int z", "a + b"), "another name than 'a'"),
         (("int x", "int z", "a; b"), "operation must be one expression"),
         (("int x", "int z", " "), "operation must be one expression"),
@@ -85,6 +87,14 @@ def test_refusals(total, stream):
     ]:
         with pytest.raises(ValueError, match=text):
             cu.reduce(*args)
+    for count in (0, 2):
+        told = r"takes 1 input\(s\), got " + ("0$" if not count else "2: where the .* by out=")
+        with pytest.raises(TypeError, match=told):
+            total(*[x] * count, stream=stream)
+    with pytest.raises(TypeError, match="post_map must be a str, not int"):
+        cu.reduce("int x", "int z", "a + b", post_map=1)
+    with pytest.raises(ValueError, match="post_map must be one expression"):
+        cu.reduce("int x", "int z", "a + b", post_map="z = a;")
     with pytest.raises(TypeError, match="operation must be a str, not int"):
         cu.reduce("int x", "int z", 1)
     with pytest.raises(ValueError, match="map must be one expression"):

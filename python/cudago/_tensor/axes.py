@@ -28,77 +28,18 @@ _MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
 _ENOUGH = 16  # elements for a thread of a part
 _FEW = 8  # elements for a thread where there are threads enough
 
-# A lane that has no element takes no part, as in `reduce`. Those that have one are the first. What
-# the blocks of a column of the grid have made of the elements of one result lies side by side.
-SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n{reduced}, unsigned long long cudago_m{kept}) {{
-    const {stored}* const cudago_in = {x};
-    {result}* const cudago_out = {z};
-    __shared__ {u} cudago_part[{block}];
-    const unsigned cudago_lane = {lane}, cudago_row = {row};
-    const unsigned long long cudago_begin = (unsigned long long)blockIdx.y * {lanes};
-    const unsigned cudago_count = n - cudago_begin < {lanes} ? (unsigned)(n - cudago_begin) : {lanes};
-    const unsigned long long cudago_step = (unsigned long long)gridDim.y * {lanes};
-    const unsigned long long cudago_next = (unsigned long long)gridDim.x * {rows};
-    unsigned long long cudago_first = (unsigned long long)blockIdx.x * {rows};
-    for (; cudago_first < cudago_m; cudago_first += cudago_next) {{
-        const bool cudago_has = cudago_first + cudago_row < cudago_m;
-        long long cudago_base = 0, cudago_to = 0;
-        if (cudago_has && cudago_lane < cudago_count) {{
-            {walk_kept}
-            {u} cudago_sum;
-            const unsigned long long cudago_start = cudago_begin + cudago_lane;
-            for (unsigned long long cudago_from = cudago_start; cudago_from < n; cudago_from += {each} * cudago_step) {{
-                {stored} cudago_read[{each}];
-                long long cudago_index[{each}];
-                #pragma unroll
-                for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
-                    const unsigned long long cudago_k = cudago_from + cudago_j * cudago_step;
-                    long long cudago_at = cudago_base;
-                    cudago_index[cudago_j] = 0;
-                    if (cudago_k < n) {{ {walk_reduced} cudago_read[cudago_j] = cudago_in[cudago_at]; }}
-                }}
-                #pragma unroll
-                for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
-                    const unsigned long long cudago_k = cudago_from + cudago_j * cudago_step;
-                    const unsigned long long i = cudago_index[cudago_j]; (void)i;
-                    if (cudago_k >= n) break;
-                    const {t} {x} = {load};
-                    const {u} b = {map};
-                    if (cudago_k == cudago_start) {{
-                        cudago_sum = b;
-                    }} else {{
-                        const {u} a = cudago_sum;
-                        cudago_sum = {operation};
-                    }}
-                }}
-            }}
-            cudago_part[threadIdx.x] = cudago_sum;
-        }}
-        {sync}
-        for (unsigned cudago_half = {lanes} / 2; cudago_half; cudago_half /= 2) {{
-            if (cudago_has && cudago_lane < cudago_half && cudago_lane + cudago_half < cudago_count) {{
-                const {u} a = cudago_part[threadIdx.x], b = cudago_part[threadIdx.x + cudago_half * {stride}];
-                cudago_part[threadIdx.x] = {operation};
-            }}
-            {sync}
-        }}
-        if (cudago_has && cudago_lane == 0) cudago_out[cudago_to + blockIdx.y] = {store};
-    }}
-}}
-"""  # noqa: E501
-
 
 class Axes(NamedTuple):
-    """What is reduced of a tensor: its axes, and the shape that is left."""
+    """What is reduced of a shape: its axes, and the shape that is left."""
 
     reduced: tuple[int, ...]
     kept: tuple[int, ...]
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, tensor: Tensor, axis: Any, keepdims: bool, name: str) -> Axes:
-        """Return the axes that a call names; all of them by None."""
-        count = tensor.ndim
+    def of(cls, sizes: tuple[int, ...], axis: Any, keepdims: bool, name: str) -> Axes:
+        """Return the axes of a shape that a call names; all of them by None."""
+        count = len(sizes)
         all_axes: Any = range(count) if axis is None else axis
         given: Iterable[Any] = all_axes if axis is None or isinstance(axis, tuple) else (axis,)
         reduced: list[int] = []
@@ -117,15 +58,15 @@ class Axes(NamedTuple):
                 raise ValueError(f"axis of {name} must not be given twice, got {told}")
             reduced.append(at % count)
         kept = tuple(d for d in range(count) if d not in reduced)
-        ones = [1 if d in reduced else n for d, n in enumerate(tensor.shape)]
-        shape = tuple(ones) if keepdims else tuple(tensor.shape[d] for d in kept)
+        ones = [1 if d in reduced else n for d, n in enumerate(sizes)]
+        shape = tuple(ones) if keepdims else tuple(sizes[d] for d in kept)
         return cls(tuple(sorted(reduced)), kept, shape)
 
-    def steps(self, tensor: Tensor, out: Tensor | None) -> tuple[int, ...]:
+    def steps(self, sizes: tuple[int, ...], out: Tensor | None) -> tuple[int, ...]:
         """Return the strides of the results in `out`, or in a new tensor without gaps."""
         if out is None or not self.kept:
-            return walk.rows([tensor.shape[d] for d in self.kept])
-        if len(self.shape) < tensor.ndim:
+            return walk.rows([sizes[d] for d in self.kept])
+        if len(self.shape) < len(sizes):
             return tuple(out.strides)
         return tuple(out.strides[d] for d in self.kept)
 
@@ -180,7 +121,7 @@ class Layout(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What `SOURCE` has places for."""
+        """What the source of a kernel has places for."""
         inner, outer = f"threadIdx.x % {self.lanes}", f"threadIdx.x / {self.lanes}"
         if self.is_across:
             inner, outer = f"threadIdx.x / {self.rows}", f"threadIdx.x % {self.rows}"
@@ -212,25 +153,11 @@ class PlanCode(NamedTuple):
     kept: walk.Code
     reduced: walk.Code
     layout: Layout
-    has_map: bool
 
     @property
     def types(self) -> tuple[str, ...]:
         """Types of the parameters behind the number of elements that make a result."""
         return (*self.reduced.types, "unsigned long long", *self.kept.types)
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What `SOURCE` has places for."""
-        first = "cudago_first + cudago_row"
-        places = ["cudago_at", "cudago_index[cudago_j]"]
-        return {
-            **self.layout.fields,
-            "kept": self.kept.parameters,
-            "reduced": self.reduced.parameters,
-            "walk_kept": self.kept.advance(first, ["cudago_base", "cudago_to"]),
-            "walk_reduced": self.reduced.advance("cudago_k", places),
-        }
 
 
 class Plan(NamedTuple):
@@ -241,18 +168,27 @@ class Plan(NamedTuple):
     layout: Layout
 
     @classmethod
-    def of(cls, tensor: Tensor, axes: Axes, to: Sequence[int], name: str, is_split: bool) -> Plan:
-        """Return the plan for results with the strides `to`.
+    def of(
+        cls,
+        sizes: tuple[int, ...],
+        tensors: Sequence[Tensor],
+        axes: Axes,
+        to: Sequence[int],
+        name: str,
+        is_split: bool,
+    ) -> Plan:
+        """Return the plan for tensors that broadcast to a shape, and results with strides `to`.
 
         If it may be split and is, the parts of each result lie side by side in a new tensor.
         """
-        return _plan(tensor.shape, tensor.strides, axes, tuple(to), name, is_split)
+        strides = tuple(walk.over(t, sizes) for t in tensors)
+        return _plan(sizes, strides, axes, tuple(to), name, is_split)
 
-    def code(self, has_map: bool) -> PlanCode:
+    def code(self) -> PlanCode:
         """Return what the kernel's source depends on."""
         kept, reduced = walk.Code.of(self.kept, "cudago_k"), walk.Code.of(self.reduced, "cudago_r")
         # How many parts there are, the grid tells.
-        return PlanCode(kept, reduced, self.layout._replace(parts=1), has_map)
+        return PlanCode(kept, reduced, self.layout._replace(parts=1))
 
     @property
     def config(self) -> LaunchConfig:
@@ -270,7 +206,7 @@ class Plan(NamedTuple):
 @lru_cache(256)
 def _plan(
     shape: tuple[int, ...],
-    strides: tuple[int, ...],
+    strides: tuple[tuple[int, ...], ...],
     axes: Axes,
     to: tuple[int, ...],
     name: str,
@@ -278,9 +214,11 @@ def _plan(
 ) -> Plan:
     """Return the plan for tensors that lie as these do. Loops ask for the same again and again."""
     outer, inner = ([shape[d] for d in of] for of in (axes.kept, axes.reduced))
-    own = [strides[d] for d in axes.kept]
-    kept = walk.Walk.over(outer, [own, to])
-    reduced = walk.Walk.over(inner, [[strides[d] for d in axes.reduced], walk.rows(inner)])
+    order = sorted(range(len(strides)), key=lambda k: -_spanned(shape, strides[k]))
+    own = [[strides[k][d] for d in axes.kept] for k in order]
+    kept = walk.Walk.over(outer, [*own, to])
+    each = [[strides[k][d] for d in axes.reduced] for k in order]
+    reduced = walk.Walk.over(inner, [*each, walk.rows(inner)])
     most = max(len(kept.sizes), len(reduced.sizes))
     if most > walk.DIMS:
         raise ValueError(
@@ -291,8 +229,20 @@ def _plan(
     layout = Layout.of(kept, reduced, is_split)
     if layout.parts > 1:
         apart = [step * layout.parts for step in walk.rows(outer)]
-        first, last = (walk.Walk.over(outer, sides) for sides in ([own, apart], [apart, to]))
+        first, last = (walk.Walk.over(outer, sides) for sides in ([*own, apart], [apart, to]))
         if max(len(first.sizes), len(last.sizes)) > walk.DIMS:  # results in another order than rows
-            return Plan(kept, reduced, Layout.of(kept, reduced, False))
-        kept = first
-    return Plan(kept, reduced, layout)
+            layout = Layout.of(kept, reduced, False)
+        else:
+            kept = first
+    return Plan(_given(kept, order), _given(reduced, order), layout)
+
+
+def _spanned(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return how many elements a tensor has that is broadcast; those of most decide the order."""
+    return math.prod(n for n, step in zip(shape, strides, strict=True) if step)
+
+
+def _given(of: walk.Walk, order: Sequence[int]) -> walk.Walk:
+    """Return a walk whose sides, but for the last, are in the order of the parameters again."""
+    strides = {k: of.strides[at] for at, k in enumerate(order)}
+    return walk.Walk(of.sizes, (*(strides[k] for k in range(len(order))), of.strides[-1]))

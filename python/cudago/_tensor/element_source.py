@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .expression import EACH
 
@@ -48,6 +48,52 @@ _SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long 
 """  # noqa: E501
 
 
+class Inputs(NamedTuple):
+    """The statements of a kernel that are about what it reads.
+
+    Attributes
+    ----------
+    pointers
+        Give other names to the parameters, which an element has in an expression.
+    arrays
+        Declare what a thread has read.
+    reads, loads
+        Read an element of each into that, and make the values of it that an expression sees.
+    places
+        What the places of elements are called, of each that is memory.
+    numbers
+        Make the values of numbers, where these have not the type of an expression.
+    """
+
+    pointers: list[str]
+    arrays: list[str]
+    reads: list[str]
+    loads: list[str]
+    places: list[str]
+    numbers: list[str]
+
+    @classmethod
+    def of(cls, inputs: Sequence[Parameter], each: int, place: str) -> Inputs:
+        """Return the statements for threads that read so many; ``{}`` in `place` is a number."""
+        made = cls([], [], [], [], [], [])
+        for k, (element, name, many, _) in enumerate(inputs):
+            stored = f"cudago_in_{k}"
+            if many:
+                made.pointers.append(f"const {element.stored}* const {stored} = {name};")
+                made.arrays.append(f"{element.stored} cudago_read_{k}[{each}];")
+                made.places.append(place.format(k))
+                made.reads.append(f"cudago_read_{k}[cudago_j] = {stored}[{place.format(k)}];")
+                stored = f"cudago_read_{k}[cudago_j]"
+            elif element.is_narrow:
+                made.pointers.append(f"const {element.stored} {stored} = {name};")
+            load = f"const {element.value} {name} = {element.load(stored)};"
+            if many or element.is_narrow:
+                made.loads.append(load)
+            if not many and element.is_narrow:
+                made.numbers.append(load)
+        return made
+
+
 def source(
     name: str, parameters: Sequence[Parameter], operation: str, code: walk.Code | None
 ) -> str:
@@ -57,7 +103,8 @@ def source(
     """
     inputs = [p for p in parameters if not p.is_written]
     outputs = [p for p in parameters if p.is_written]
-    pointers, arrays, reads, loads, places = _inputs(inputs, code is not None)
+    of = Inputs.of(inputs, EACH, "cudago_at_{}" if code else "cudago_k")
+    pointers, arrays, places = [*of.pointers], [*of.arrays], of.places
     index = "cudago_from + cudago_j * cudago_step"
     to = ["i"] * len(outputs)
     own = ""
@@ -79,8 +126,8 @@ def source(
         pointers=" ".join(pointers),
         each=EACH,
         arrays=" ".join(arrays),
-        reads=" ".join(reads),
-        loads=" ".join(loads),
+        reads=" ".join(of.reads),
+        loads=" ".join(of.loads),
         numbers="".join(f", {p.name}" for p in inputs if not p.is_memory) + ", n",
         values=" ".join(f"{out.element.value} {out.name};" for out in outputs),
         stores=" ".join(stores),
@@ -89,29 +136,3 @@ def source(
         walk=own,
         index=index,
     )
-
-
-def _inputs(
-    inputs: Sequence[Parameter], is_walked: bool
-) -> tuple[list[str], list[str], list[str], list[str], list[str]]:
-    """Return what takes pointers, declares what is read, reads and loads it; and where it lies."""
-    pointers: list[str] = []
-    arrays: list[str] = []
-    reads: list[str] = []
-    loads: list[str] = []
-    places: list[str] = []
-    for k, (element, name, many, _) in enumerate(inputs):
-        stored = f"cudago_in_{k}"
-        if many:
-            pointers.append(f"const {element.stored}* const {stored} = {name};")
-            arrays.append(f"{element.stored} cudago_read_{k}[{EACH}];")
-            places.append(f"cudago_at_{k}")
-            reads.append(
-                f"cudago_read_{k}[cudago_j] = {stored}[{places[-1] if is_walked else 'cudago_k'}];"
-            )
-            stored = f"cudago_read_{k}[cudago_j]"
-        elif element.is_narrow:
-            pointers.append(f"const {element.stored} {stored} = {name};")
-        if many or element.is_narrow:
-            loads.append(f"const {element.value} {name} = {element.load(stored)};")
-    return pointers, arrays, reads, loads, places

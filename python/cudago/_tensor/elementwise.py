@@ -15,6 +15,7 @@ from .element_source import source
 from .expression import (
     Declared,
     Parameter,
+    argument,
     behind,
     check,
     check_name,
@@ -24,8 +25,6 @@ from .expression import (
     declared,
     room,
 )
-from .number import is_of_numpy, number_as
-from .operand import shared
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -190,7 +189,8 @@ class ElementwiseKernel:
         if len(args) != len(self._inputs):
             raise TypeError(self._wrong_count(len(args)))
         on = stream_of(stream)
-        values = [self._input(k, a, on) for k, a in enumerate(args)]
+        given = zip(args, self._inputs, strict=True)
+        values = [argument(a, d, self._name, on) for a, d in given]
         outs = self._given(out)
         tensors = [v for v in (*values, *outs) if isinstance(v, Tensor)]
         if not tensors:
@@ -295,15 +295,6 @@ class ElementwiseKernel:
                     f"{parameter} itself or have no memory in common with it, or the kernel reads "
                     f"what it has written: pass {parameter}.astype({value.dtype_name!r}, stream=s)"
                 )
-
-    def _input(self, k: int, value: Any, stream: Stream) -> Any:
-        declaration = self._inputs[k]
-        what = f"{declaration.name} of {self._name}"
-        tensor = None if is_of_numpy(value) else shared(value, stream, what)
-        if tensor is None:
-            return number_as(value, declaration.element.name, what)
-        check(tensor, declaration, self._name)
-        return tensor
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self._inputs))

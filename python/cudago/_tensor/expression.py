@@ -12,6 +12,8 @@ from .._kernel.program import Program
 from .._kernel.program_options import ProgramOptions
 from .._kernel.work import set_work
 from .creation import empty
+from .number import is_of_numpy, number_as
+from .operand import shared
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -204,6 +206,16 @@ def check(tensor: Any, declaration: Declared, name: str) -> None:
             f"{parameter} of {name} must be aligned to the {tensor.itemsize} bytes of an element, "
             f"but begins at {tensor.handle:#x}: copy it with t.astype({got!r}, stream=s)"
         )
+
+
+def argument(value: Any, declaration: Declared, name: str, stream: Stream) -> Any:
+    """Return a tensor of the type that was declared, or a number that fits it."""
+    what = f"{declaration.name} of {name}"
+    tensor = None if is_of_numpy(value) else shared(value, stream, what)
+    if tensor is None:
+        return number_as(value, declaration.element.name, what)
+    check(tensor, declaration, name)
+    return tensor
 
 
 def room(shape: Dims, element: Element, name: str, stream: Stream) -> Tensor:

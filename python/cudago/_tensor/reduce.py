@@ -1,23 +1,25 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that reduce a tensor to one number, or along axes, from an expression for two."""
+"""Kernels that reduce tensors to one number, or along axes, from an expression for two."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+import math
+from typing import TYPE_CHECKING, Any
 
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
-from . import overlap, walk
-from .axes import SOURCE, Axes, Plan, PlanCode
-from .creation import empty
+from . import walk
+from .axes import Axes, Plan, PlanCode
+from .elementwise import ElementwiseKernel
 from .expression import (
     BLOCK,
     TYPES,
     Declared,
     Element,
     Parameter,
+    argument,
     behind,
     check,
     check_name,
@@ -28,75 +30,22 @@ from .expression import (
 )
 from .number import expect_number
 from .operand import shared
+from .reduce_rules import check_out, expression, refuse_overlap
+from .reduce_source import Expressions, source
+from .tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .._kernel.kernel import Kernel
     from .._kernel.program_options import ProgramOptions
     from .._stream.stream import Stream
     from ..typing import StreamLike
-    from .tensor import Tensor
 
 __all__ = ["ReduceKernel", "reduce"]
 
 _MOST_BLOCKS = 1024  # what one block then reduces at once
-_EACH = 8  # elements that a thread loads at a time
 _FEW = 1 << 13  # elements that one block reduces faster than two launches do
-
-# The threads that have no element take no part: no value of theirs would be neutral for any
-# operation. The threads that have one are the first of their block.
-_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n) {{
-    const {stored}* const cudago_in = {x};
-    {result}* const cudago_out = {z};
-    __shared__ {u} cudago_part[{block}];
-    const unsigned long long cudago_first = (unsigned long long)blockIdx.x * {block};
-    const unsigned cudago_count = n - cudago_first < {block} ? (unsigned)(n - cudago_first) : {block};
-    const unsigned cudago_k = threadIdx.x;
-    if (cudago_k < cudago_count) {{
-        {u} cudago_sum;
-        const unsigned long long cudago_start = cudago_first + cudago_k;
-        const unsigned long long cudago_step = (unsigned long long)gridDim.x * {block};
-        for (unsigned long long cudago_from = cudago_start; cudago_from < n; cudago_from += {each} * cudago_step) {{
-            {stored} cudago_read[{each}];
-            #pragma unroll
-            for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
-                const unsigned long long i = cudago_from + cudago_j * cudago_step;
-                if (i < n) cudago_read[cudago_j] = cudago_in[i];
-            }}
-            #pragma unroll
-            for (int cudago_j = 0; cudago_j < {each}; cudago_j++) {{
-                const unsigned long long i = cudago_from + cudago_j * cudago_step;
-                if (i >= n) break;
-                const {t} {x} = {load};
-                const {u} b = {map};
-                if (i == cudago_start) {{
-                    cudago_sum = b;
-                }} else {{
-                    const {u} a = cudago_sum;
-                    cudago_sum = {operation};
-                }}
-            }}
-        }}
-        cudago_part[cudago_k] = cudago_sum;
-    }}
-    __syncthreads();
-    for (unsigned cudago_half = {block} / 2; cudago_half; cudago_half /= 2) {{
-        if (cudago_k < cudago_half && cudago_k + cudago_half < cudago_count) {{
-            const {u} a = cudago_part[cudago_k], b = cudago_part[cudago_k + cudago_half];
-            cudago_part[cudago_k] = {operation};
-        }}
-        __syncthreads();
-    }}
-    if (cudago_k == 0) cudago_out[blockIdx.x] = {store};
-}}
-"""  # noqa: E501
-
-
-def _expression(text: str, what: str) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"{what} must be a str, not {type(text).__name__}")
-    if not text.strip() or ";" in text:
-        raise ValueError(f"{what} must be one expression in C++, got {text!r}")
-    return f"\n#line 1\n({text}\n)\n"  # it may end with a comment
 
 
 class ReduceKernel:
@@ -108,8 +57,8 @@ class ReduceKernel:
         As for `reduce`.
     options : ProgramOptions, optional
         Compiler options.
-    preamble : str
-        Source in front of the kernel.
+    preamble, post_map : str
+        Source in front of the kernel, and expression of what the elements were reduced to.
 
     Notes
     -----
@@ -126,12 +75,12 @@ class ReduceKernel:
 
     __slots__ = (
         "__weakref__",
+        "_expressions",
         "_identity",
-        "_input",
+        "_inputs",
         "_kernels",
-        "_map",
         "_name",
-        "_operation",
+        "_nothing",
         "_options",
         "_output",
         "_preamble",
@@ -147,80 +96,72 @@ class ReduceKernel:
         name: str,
         options: ProgramOptions | None,
         preamble: str = "",
+        post_map: str | None = None,
     ) -> None:
-        inputs, outputs = declared(input, "input"), declared(output, "output")
-        if len(inputs) != 1 or len(outputs) != 1:
-            raise ValueError(
-                f"input and output must be one type and name each, got {input!r} and {output!r}"
-            )
-        if inputs[0].name in ("a", "b"):
-            raise ValueError(
-                f"input must have another name than {inputs[0].name!r}, which is taken"
-            )
+        self._inputs = declared(input, "input")
+        outputs = declared(output, "output")
+        if len(outputs) != 1:
+            raise ValueError(f"output must be one type and name, got {output!r}")
+        names = [d.name for d in self._inputs]
+        if taken := {"a", "b"}.intersection(names):
+            raise ValueError(f"input must have another name than {min(taken)!r}, which is taken")
+        if len(set(names)) < len(names):
+            raise ValueError(f"inputs must have different names, got {', '.join(names)}")
+        if map is None and len(names) > 1:
+            raise ValueError(f"map must be given, which makes one value of {', '.join(names)}")
         check_name(name)
         expect_options(options)
         check_preamble(preamble)
         if identity is not None:
             expect_number(identity, "identity")
-        self._input: Declared = inputs[0]
         self._output: Declared = outputs[0]
-        self._operation: str = _expression(operation, "operation")
-        self._map: str = _expression(inputs[0].name if map is None else map, "map")
+        self._expressions: Expressions = Expressions(
+            expression(names[0] if map is None else map, "map"),
+            expression(operation, "operation"),
+            "" if post_map is None else expression(post_map, "post_map"),
+        )
         self._identity: Any = identity
         self._name: str = name
         self._options: ProgramOptions | None = options
         self._preamble: str = preamble
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
+        self._nothing: ElementwiseKernel | None = None
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
         """Leave out the kernels: they are of this process, and a copy compiles its own."""
         state: Any = object.__getstate__(self)
-        return state[0], state[1] | {"_kernels": {}}
+        return state[0], state[1] | {"_kernels": {}, "_nothing": None}
 
     def _kernel(
-        self, device: Any, source: Element, to: Element, code: PlanCode | Literal["map", ""]
+        self,
+        device: Any,
+        inputs: tuple[Parameter, ...],
+        to: Element,
+        code: PlanCode | None,
+        expressions: Expressions,
+        is_last: bool = False,
     ) -> Kernel:
-        """Return the kernel that reduces along axes; or all, elements or what blocks made."""
-        key = (device.ordinal, source, to, code)
+        """Return the kernel that reduces along axes, or all; elements, or what blocks made."""
+        key = (device.ordinal, inputs, to, code, expressions, is_last)
         kernel = self._kernels.get(key)
         if kernel is None:
-            x, z = self._input.name, self._output.name
-            parameters = [
-                Parameter(source, x, True),
-                Parameter(to, z if z != x else "cudago_result", True, True),
-            ]
-            fields: dict[str, Any] = {}
-            rest: tuple[str, ...] = ()
-            text, work, has_map = _SOURCE, "reduction", bool(code)
-            if isinstance(code, PlanCode):
-                text, rest, work, fields = SOURCE, code.types, "strided reduction", code.fields
-                has_map = code.has_map
-            source_text = behind(self._preamble, self._options) + text.format(
-                name=self._name,
-                parameters=", ".join(p.text for p in parameters),
-                x=x,
-                z=parameters[1].name,
-                t=source.value,
-                u=to.value,
-                stored=source.stored,
-                result=to.stored,
-                block=BLOCK,
-                load=source.load("cudago_read[cudago_j]"),
-                each=_EACH,
-                store=to.store("cudago_part[threadIdx.x]" if fields else "cudago_part[0]"),
-                map=self._map if has_map else x,
-                operation=self._operation,
-                **fields,
-            )
-            made = compiled(source_text, self._name, parameters, rest, work, device, self._options)
+            z = self._output.name
+            is_taken = z in [d.name for d in self._inputs]
+            out = Parameter(to, "cudago_result" if is_taken else z, True, True)
+            parameters = [*inputs, out]
+            text = behind(self._preamble, self._options)
+            text += source(self._name, parameters, expressions, code, is_last)
+            rest = code.types if code else ()
+            if is_last and expressions.post_map:
+                rest = (*rest, "unsigned long long")
+            work = "strided reduction" if code else "reduction"
+            made = compiled(text, self._name, parameters, rest, work, device, self._options)
             kernel = self._kernels.setdefault(key, made)
         return kernel
 
     def __call__(
         self,
-        x: Any,
-        /,
-        *,
+        *args: Any,
         stream: StreamLike,
         axis: int | tuple[int, ...] | None = None,
         keepdims: bool = False,
@@ -230,20 +171,22 @@ class ReduceKernel:
 
         Parameters
         ----------
-        x : Tensor
-            A tensor, or an object with ``__dlpack__`` or ``__cuda_array_interface__``, of the
-            element type that was declared, and aligned to its elements. It may have gaps.
+        *args
+            One for each input: a Tensor, or an object with ``__dlpack__`` or
+            ``__cuda_array_interface__``, of the element type that was declared, and aligned to its
+            elements. It may have gaps. Of several, some may be numbers, for all elements, and
+            tensors have one shape or shapes that broadcast to one.
         stream : Stream
             Stream that orders the work.
         axis : int or tuple of int, optional
-            What is reduced, negative ones from the last; by default all. ``()`` reduces nothing:
-            the result has ``map`` of each element.
+            What is reduced of the shape that all broadcast to, negative ones from the last; by
+            default all. ``()`` reduces nothing: the result has ``map`` of each element.
         keepdims : bool
             Whether the result keeps the axes that were reduced, of size 1.
         out : Tensor, optional
             Tensor to write to, of the result's shape, or of one element if `axis` is None; by
             default a new one, whose shape has the axes that are left. It has no memory in common
-            with `x`, unless `axis` is None.
+            with an input, unless `axis` is None.
 
         Returns
         -------
@@ -253,16 +196,19 @@ class ReduceKernel:
         Raises
         ------
         TypeError
-            If an element type is wrong, `x` is no memory with a shape and a type, or `axis` is no
-            int.
+            If the number of arguments or an element type is wrong, an argument is no memory with a
+            shape and a type, or `axis` is no int.
+        OverflowError
+            If a number does not fit the type that was declared.
         BufferError
             If a tensor with gaps is ordinary host memory: pass a copy on the device; or if the
             device's memory resource answers with misaligned memory.
         ValueError
             If a reduced axis has no elements and there is no identity, even where there is no
-            result, as in NumPy; if `x` has no such axis, or it is given twice; if `out` has another
-            shape, overlaps `x`, or one of both is misaligned; or if more than four dimensions are
-            reduced, or kept, that are no part of a larger one.
+            result, as in NumPy; if there is no such axis, or it is given twice; if the shapes do
+            not broadcast to one; if `out` has another shape, overlaps an input, or one of them is
+            misaligned; or if more than four dimensions are reduced, or kept, that are no part of a
+            larger one.
         CompileError
             If an expression does not compile: ``.log`` has the compiler's output.
 
@@ -284,89 +230,151 @@ class ReduceKernel:
         >>> total(x, axis=-1, stream=stream).numpy(stream=stream)
         array([4., 4., 4.], dtype=float32)
         """
+        if len(args) != len(self._inputs):
+            hint = ": where the result is written to is given by out="
+            raise TypeError(
+                f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}"
+                + (hint if len(args) > len(self._inputs) else "")
+            )
         on = stream_of(stream)
-        t = shared(x, on, f"{self._input.name} of {self._name}")
-        check(x if t is None else t, self._input, self._name)
-        x = t
-        axes = Axes.of(x, axis, keepdims, self._name)
+        values = self._values(args, on)
+        tensors = [v for v in values if isinstance(v, Tensor)]
+        shape = walk.broadcast([t.shape for t in tensors], self._name)
+        axes = Axes.of(shape, axis, keepdims, self._name)
         if out is not None:
-            self._check_out(x, out, None if axis is None else axes.shape)
-        if self._identity is None and any(not x.shape[d] for d in axes.reduced):
+            check(out, self._output, self._name)
+            left = None if axis is None else axes.shape
+            check_out(out, f"{self._output.name} of {self._name}", shape, left)
+            if axis is not None:
+                names = [d.name for d in self._inputs]
+                refuse_overlap(out, f"{self._output.name} of {self._name}", names, values)
+        if self._identity is None and any(not shape[d] for d in axes.reduced):
             raise ValueError(f"{self._name} of no elements needs an identity")
-        if x.size and x.is_contiguous and not axes.kept:
-            return self._whole(x, axes.shape, on, out)
-        walk.check_place(x, f"{self._input.name} of {self._name}", False)
+        size = math.prod(shape)
+        if size and not axes.kept and all(t.is_contiguous and t.shape == shape for t in tensors):
+            return self._whole(values, size, axes.shape, on, out)
+        for d, v in zip(self._inputs, values, strict=True):
+            if isinstance(v, Tensor):
+                walk.check_place(v, f"{d.name} of {self._name}", False)
         if out is not None:
             walk.check_place(out, f"{self._output.name} of {self._name}", True)
-        if x.size:
-            return self._along(x, axes, on, out)
+        if size:
+            return self._along(values, shape, axes, on, out)
         if out is None:
-            out = empty(axes.shape, self._output.element.name, stream=on)
+            out = room(axes.shape, self._output.element, self._name, on)
         if out.size:
-            out.fill(self._identity, stream=on)
+            self._fill(out, on)
         return out
 
-    def _along(self, x: Tensor, axes: Axes, on: Stream, out: Tensor | None) -> Tensor:
+    def _values(self, args: tuple[Any, ...], on: Stream) -> list[Any]:
+        """Return tensors and numbers of a type that was declared; there is a tensor."""
+        if len(args) == 1:
+            (declaration,) = self._inputs
+            t = shared(args[0], on, f"{declaration.name} of {self._name}")
+            check(args[0] if t is None else t, declaration, self._name)
+            return [t]
+        given = zip(args, self._inputs, strict=True)
+        values = [argument(a, d, self._name, on) for a, d in given]
+        if not any(isinstance(v, Tensor) for v in values):
+            raise TypeError(f"{self._name} needs a tensor among its inputs")
+        return values
+
+    def _fill(self, out: Tensor, on: Stream) -> None:
+        """Write the result of no elements."""
+        if not self._expressions.post_map:
+            out.fill(self._identity, stream=on)
+            return
+        if self._nothing is None:
+            z = self._output
+            post_map = f"cudago_result = {self._expressions.post_map};"
+            self._nothing = ElementwiseKernel(
+                f"{z.element.value} a",
+                f"{z.spelled} cudago_result",
+                f"{{ const unsigned long long n = 0; (void)n; {post_map} }}",
+                self._name,
+                self._options,
+                self._preamble,
+            )
+        self._nothing(self._identity, stream=on, out=out)
+
+    def _parameters(self, values: Sequence[Any]) -> tuple[Parameter, ...]:
+        given = zip(self._inputs, values, strict=True)
+        return tuple(Parameter(d.element, d.name, isinstance(v, Tensor)) for d, v in given)
+
+    def _parts(
+        self, values: Sequence[Any], part: Element
+    ) -> tuple[tuple[Parameter, ...], Expressions, list[Any]]:
+        """Return what a kernel is that combines parts, and the numbers it is given."""
+        given = self._parameters(values)
+        first = next(p.name for p in given if p.is_memory)
+        parameters = (Parameter(part, first, True), *(p for p in given if not p.is_memory))
+        numbers = [v for v in values if not isinstance(v, Tensor)]
+        return parameters, self._expressions._replace(map=first), numbers
+
+    def _along(
+        self,
+        values: Sequence[Any],
+        shape: tuple[int, ...],
+        axes: Axes,
+        on: Stream,
+        out: Tensor | None,
+    ) -> Tensor:
         """Reduce along axes, or what has gaps, by as many blocks as there is work for."""
-        source, result = self._input.element, self._output.element
-        plan = Plan.of(x, axes, axes.steps(x, out), self._name, not on.is_capturing)
+        result, tensors = self._output.element, [v for v in values if isinstance(v, Tensor)]
+        steps = axes.steps(shape, out)
+        plan = Plan.of(shape, tensors, axes, steps, self._name, not on.is_capturing)
         parts = plan.layout.parts
         # What blocks have computed is not rounded before it is all there.
         part = TYPES[result.value] if result.is_narrow and parts > 1 else result
-        kernel = self._kernel(on.device, source, part, plan.code(True))
+        does = self._expressions if parts == 1 else self._expressions._replace(post_map="")
+        kernel = self._kernel(on.device, self._parameters(values), part, plan.code(), does)
         if out is None:
             out = room(axes.shape, result, self._name, on)
-        kept = tuple(x.shape[d] for d in axes.kept)
+        kept = tuple(shape[d] for d in axes.kept)
         first = out if parts == 1 else room((*kept, parts), part, self._name, on)
-        given = walk.given(x, on, False), walk.given(first, on, True)
-        launch(on, plan.config, kernel, *given, *plan.arguments)
+        given = [walk.given(v, on, False) for v in values]
+        launch(on, plan.config, kernel, *given, walk.given(first, on, True), *plan.arguments)
         if parts > 1:
-            steps, last = axes.steps(x, out), Axes.of(first, -1, False, self._name)
-            plan = Plan.of(first, last, steps, self._name, False)
-            kernel = self._kernel(on.device, part, result, plan.code(False))
-            launch(on, plan.config, kernel, first, walk.given(out, on, True), *plan.arguments)
+            last = Axes.of(first.shape, -1, False, self._name)
+            count = plan.reduced.size
+            plan = Plan.of(first.shape, [first], last, axes.steps(shape, out), self._name, False)
+            parameters, does, numbers = self._parts(values, part)
+            kernel = self._kernel(on.device, parameters, result, plan.code(), does, True)
+            rest = (*plan.arguments, count) if does.post_map else plan.arguments
+            launch(on, plan.config, kernel, first, *numbers, walk.given(out, on, True), *rest)
         return out
 
-    def _whole(self, x: Tensor, shape: tuple[int, ...], on: Stream, out: Tensor | None) -> Tensor:
+    def _whole(
+        self,
+        values: Sequence[Any],
+        size: int,
+        shape: tuple[int, ...],
+        on: Stream,
+        out: Tensor | None,
+    ) -> Tensor:
         """Reduce all elements, which have no gaps, by as many blocks as there is work for."""
-        source, result = self._input.element, self._output.element
-        blocks = min(-(-x.size // BLOCK), _MOST_BLOCKS)
-        if on.is_capturing or x.size <= _FEW:
+        result = self._output.element
+        blocks = min(-(-size // BLOCK), _MOST_BLOCKS)
+        if on.is_capturing or size <= _FEW:
             blocks = 1
         # What blocks have computed is not rounded before it is all there.
         part = TYPES[result.value] if result.is_narrow and blocks > 1 else result
-        kernel = self._kernel(on.device, source, part, "map")
+        does = self._expressions if blocks == 1 else self._expressions._replace(post_map="")
+        kernel = self._kernel(on.device, self._parameters(values), part, None, does)
         if out is None:
             out = room(shape, result, self._name, on)
         first = out if blocks == 1 else room(blocks, part, self._name, on)
-        launch(on, LaunchConfig(blocks, BLOCK), kernel, x, first, x.size)
+        launch(on, LaunchConfig(blocks, BLOCK), kernel, *values, first, size)
         if blocks > 1:
-            last = self._kernel(on.device, part, result, "")
-            launch(on, LaunchConfig(1, BLOCK), last, first, out, blocks)
+            parameters, does, numbers = self._parts(values, part)
+            last = self._kernel(on.device, parameters, result, None, does, True)
+            rest = (blocks, size) if does.post_map else (blocks,)
+            launch(on, LaunchConfig(1, BLOCK), last, first, *numbers, out, *rest)
         return out
 
-    def _check_out(self, x: Tensor, out: Any, shape: tuple[int, ...] | None) -> None:
-        """Refuse an output of another shape (None: of one element), or that others share."""
-        check(out, self._output, self._name)
-        if shape is None:
-            if out.size != 1:
-                raise ValueError(f"out must have one element, got {out.size}")
-            return
-        if out.shape != shape:
-            raise ValueError(
-                f"{self._output.name} of {self._name} must have shape {shape}, which remains of "
-                f"{x.shape}, got {out.shape}"
-            )
-        overlap.check_once(out, f"{self._output.name} of {self._name}")
-        if overlap.share(x, out):
-            raise ValueError(
-                f"{self._output.name} of {self._name} overlaps with {self._input.name}: out= must "
-                "have no memory in common with it, or the kernel reads what it has written: pass "
-                f"{self._input.name}.astype({x.dtype_name!r}, stream=s)"
-            )
-
     def __repr__(self) -> str:
-        return f"<cudago.ReduceKernel {self._name}({self._input}) -> {self._output}>"
+        inputs = ", ".join(map(str, self._inputs))
+        return f"<cudago.ReduceKernel {self._name}({inputs}) -> {self._output}>"
 
 
 def reduce(
@@ -379,13 +387,15 @@ def reduce(
     name: str = "reduce",
     options: ProgramOptions | None = None,
     preamble: str = "",
+    post_map: str | None = None,
 ) -> ReduceKernel:
     """Create a kernel that reduces the elements of a tensor to one, or along axes.
 
     Parameters
     ----------
     input : str
-        Type and name of an element, such as ``"float x"``: one that `elementwise` takes.
+        Type and name of an element, such as ``"float x"``: one that `elementwise` takes. Of several
+        tensors, ``"float x, bool m"``, `map` makes one value.
     output : str
         Type and name of the result, such as ``"float z"``. All is computed in this type; a float of
         16 bits is computed as a float, and rounded once.
@@ -394,13 +404,16 @@ def reduce(
     map : str, optional
         C++ expression of an element, such as ``"x * x"``; by default the element.
     identity : number, optional
-        Result of no elements; by default such a reduction is refused.
+        What no elements are reduced to; by default such a reduction is refused.
     name : str
         Name of the kernel, for messages and profilers.
     options : ProgramOptions, optional
         Compiler options.
     preamble : str
         Source in front of the kernel, as for `elementwise`.
+    post_map : str, optional
+        C++ expression of ``a``, to which ``n`` elements were reduced, such as ``"sqrt(a)"`` or ``"a
+        / n"``; by default ``a``. It can use inputs that are numbers.
 
     Returns
     -------
@@ -411,7 +424,8 @@ def reduce(
     Raises
     ------
     ValueError
-        If a declaration is not one type and name, or an expression is not one.
+        If a declaration is not a type and a name, several inputs have no `map`, or an expression is
+        not one.
 
     See Also
     --------
@@ -428,5 +442,12 @@ def reduce(
     >>> squares = cudago.reduce("float x", "float z", "a + b", map="x * x")
     >>> squares(cudago.full(4, 1.5, "f4", stream=stream), stream=stream).item(stream=stream)
     9.0
+
+    The sum of what a mask chooses, and a norm:
+
+    >>> chosen = cudago.reduce("float x, bool m", "float z", "a + b", map="m ? x : 0")
+    >>> norm = cudago.reduce("float x", "float z", "a + b", map="x * x", post_map="sqrt(a)")
+    >>> norm(cudago.full(4, 1.5, "f4", stream=stream), stream=stream).item(stream=stream)
+    3.0
     """
-    return ReduceKernel(input, output, operation, map, identity, name, options, preamble)
+    return ReduceKernel(input, output, operation, map, identity, name, options, preamble, post_map)
