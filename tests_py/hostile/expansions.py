@@ -55,6 +55,15 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
                 Parameter("out", True),
             ),
         ),
+        "shape": (
+            "elementwise",
+            (
+                Parameter("scalar"),
+                Parameter("scalar"),
+                Parameter("stream", True),
+                Parameter("shape", True),
+            ),
+        ),
     },
     "ReduceKernel.__call__": {
         "all": ("reduce", (Parameter("x"), Parameter("stream", True), Parameter("out", True))),

@@ -114,6 +114,42 @@ def test_what_leaves_an_operation_leaves_one_element(leave, of, stream):
     made._kernels.clear()
 
 
+def test_without_inputs(stream):
+    """The index is all that is given, and a shape."""
+    made = cu.elementwise(" ", "int z, float64 w", "z = i; w = (double)i / n", name="ramp")
+    for shape in (5, (2, 3), [4, 1, 2], (), 0, (3, 0), np.int64(7)):
+        z, w = made(stream=stream, shape=shape)
+        size = np.empty(shape).size
+        want = np.arange(size).reshape(shape)
+        assert np.array_equal(z.numpy(stream=stream), want)
+        assert np.array_equal(w.numpy(stream=stream), want / max(size, 1))
+    z, w = cu.zeros((4, 6), "i4", stream=stream), cu.zeros((2, 6), "f8", stream=stream)
+    made(stream=stream, out=(z[::2], w))
+    assert np.array_equal(z.numpy(stream=stream)[::2].ravel(), np.arange(12))
+    assert repr(made) == "<cudago.ElementwiseKernel ramp() -> int z, float64 w>"
+    with pytest.raises(TypeError, match="ramp needs a tensor among its inputs, out= or shape="):
+        made(stream=stream)
+
+
+def test_shape(stream):
+    """Is one of those that broadcast."""
+    made = cu.elementwise(*SUM)
+    x = cu.asarray([1, 2, 3], "f4", stream=stream)
+    assert made(x, 1, stream=stream, shape=(2, 3)).numpy(stream=stream).tolist() == [[3, 5, 7]] * 2
+    assert made(x, 1, stream=stream, shape=1).shape == (3,)
+    assert made(1, 2, stream=stream, shape=(2, 2)).numpy(stream=stream).tolist() == [[4, 4]] * 2
+    with pytest.raises(ValueError, match=r"broadcast to one, got \(3,\), \(4,\)"):
+        made(x, 1, stream=stream, shape=4)
+    with pytest.raises(ValueError, match=r"must have the shape \(2, 3\) .* got \(3,\)"):
+        made(x, 1, stream=stream, shape=(2, 3), out=x)
+    for wrong in (-1, (3, -1)):
+        with pytest.raises(ValueError, match=r"shape must not have negative sizes, got \(.*-1"):
+            made(x, 1, stream=stream, shape=wrong)
+    for wrong in (2.5, "3", (2, None)):
+        with pytest.raises(TypeError, match="shape must be an int or a sequence of ints"):
+            made(x, 1, stream=stream, shape=wrong)
+
+
 def test_captured_with_out(stream):
     t = cu.full(4, 2, "f4", stream=stream)
     made = cu.elementwise(*SUM)
@@ -129,7 +165,8 @@ def test_captured_with_out(stream):
     [
         (("float* x", "float z", ""), ValueError, "inputs must be types and names"),
         (("string x", "float z", ""), ValueError, "'string x'; the types are float, double"),
-        (("", "float z", ""), ValueError, "inputs must be types and names"),
+        (("float x,", "float z", ""), ValueError, "inputs must be types and names"),
+        (("", "", ""), ValueError, "output must be types and names"),
         (("float x", "float y, z", ""), ValueError, "output must be types and names"),
         (("float x", "float y, float y", ""), ValueError, "different names, got x, y, y"),
         (("float x", "float x", ""), ValueError, "different names, got x, x"),
@@ -171,7 +208,7 @@ def test_invalid_arguments(stream):
             "z of elementwise must have elements of type float32, got float64",
         ),
         ((t, t), "out", TypeError, "z of elementwise must be a Tensor, not str"),
-        ((1, 2), None, TypeError, "needs a tensor among its inputs, or out="),
+        ((1, 2), None, TypeError, "needs a tensor among its inputs, out= or shape="),
         (
             (t, "2"),
             None,

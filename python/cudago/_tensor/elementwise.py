@@ -11,6 +11,7 @@ from .._kernel.launch import launch
 from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
 from . import overlap, walk
+from .creation import _shape
 from .element_source import source
 from .expression import (
     Declared,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.program_options import ProgramOptions
     from .._stream.stream import Stream
-    from ..typing import StreamLike
+    from ..typing import Dims, StreamLike
 
 __all__ = ["ElementwiseKernel", "elementwise"]
 
@@ -86,7 +87,8 @@ class ElementwiseKernel:
         options: ProgramOptions | None,
         preamble: str = "",
     ) -> None:
-        self._inputs = declared(inputs, "inputs")
+        has_none = isinstance(inputs, str) and not inputs.strip()
+        self._inputs = [] if has_none else declared(inputs, "inputs")
         self._outputs = declared(output, "output")
         names = [d.name for d in self._inputs + self._outputs]
         if len(set(names)) < len(names):
@@ -127,15 +129,23 @@ class ElementwiseKernel:
         return kernel
 
     @overload
-    def __call__(self, *args: Any, stream: StreamLike, out: Tensor) -> Tensor: ...
+    def __call__(
+        self, *args: Any, stream: StreamLike, out: Tensor, shape: Dims | None = None
+    ) -> Tensor: ...
     @overload
     def __call__(
-        self, *args: Any, stream: StreamLike, out: tuple[Tensor, ...]
+        self, *args: Any, stream: StreamLike, out: tuple[Tensor, ...], shape: Dims | None = None
     ) -> tuple[Tensor, ...]: ...
     @overload
-    def __call__(self, *args: Any, stream: StreamLike, out: None = None) -> Any: ...
     def __call__(
-        self, *args: Any, stream: StreamLike, out: Tensor | tuple[Tensor, ...] | None = None
+        self, *args: Any, stream: StreamLike, out: None = None, shape: Dims | None = None
+    ) -> Any: ...
+    def __call__(
+        self,
+        *args: Any,
+        stream: StreamLike,
+        out: Tensor | tuple[Tensor, ...] | None = None,
+        shape: Dims | None = None,
     ) -> Any:
         """Compute the elements.
 
@@ -153,6 +163,8 @@ class ElementwiseKernel:
             Tensor to write to, of the shape that all broadcast to; of several outputs a tuple, with
             one for each. It may be one of the inputs, or have exactly its memory and strides. By
             default a new one, without gaps.
+        shape : int or sequence of int, optional
+            A shape to which the tensors broadcast, or that of the outputs where no tensor tells it.
 
         Returns
         -------
@@ -193,24 +205,27 @@ class ElementwiseKernel:
         values = [argument(a, d, self._name, on) for a, d in given]
         outs = self._given(out)
         tensors = [v for v in (*values, *outs) if isinstance(v, Tensor)]
-        if not tensors:
-            raise TypeError(f"{self._name} needs a tensor among its inputs, or out=")
-        shape = walk.broadcast([t.shape for t in tensors], self._name)
+        shapes = [t.shape for t in tensors] + ([] if shape is None else [_shape(shape)])
+        if not shapes:
+            raise TypeError(f"{self._name} needs a tensor among its inputs, out= or shape=")
+        if min((0, *shapes[-1])) < 0:
+            raise ValueError(f"shape must not have negative sizes, got {shapes[-1]}")
+        whole = walk.broadcast(shapes, self._name)
         for d, one in zip(self._outputs, outs, strict=False):
-            if one.shape != shape:
+            if one.shape != whole:
                 raise ValueError(
-                    f"{d.name} of {self._name} must have the shape {shape} that all "
+                    f"{d.name} of {self._name} must have the shape {whole} that all "
                     f"tensors broadcast to, got {one.shape}"
                 )
         self._refuse_overlap(values, outs)
         is_tensor = tuple(isinstance(v, Tensor) for v in values)
-        if all(t.is_contiguous and t.shape == shape for t in tensors):
+        if all(t.is_contiguous and t.shape == whole for t in tensors):
             kernel = self._kernel(on.device, is_tensor, None)
-            outs = outs or self._new(shape, on)
+            outs = outs or self._new(whole, on)
             if outs[0].size:
                 launch(on, config_for(outs[0].size), kernel, *values, *outs, outs[0].size)
         else:
-            outs = self._strided(values, is_tensor, shape, on, outs)
+            outs = self._strided(values, is_tensor, whole, on, outs)
         return outs if len(outs) > 1 else outs[0]
 
     def _wrong_count(self, got: int) -> str:
