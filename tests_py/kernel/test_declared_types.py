@@ -91,7 +91,8 @@ def test_numbers_are_told_by_the_name_of_the_element_type(stream):
         ("const float *x", "write a kernel that takes pointers"),
         ("complex64 x", "complex numbers are not computed"),
         ("complex<float> x", "complex numbers are not computed"),
-        ("T x", "types are not taken from the tensors"),
+        ("t x", "the types are float, .* or a letter such as T"),
+        ("TT x", "the types are float"),
     ],
 )
 def test_what_is_no_type(declaration, advice):

@@ -88,7 +88,9 @@ def test_refusals(total, stream):
         with pytest.raises(ValueError, match=text):
             cu.reduce(*args)
     for count in (0, 2):
-        told = r"takes 1 input\(s\), got " + ("0$" if not count else "2: where the .* by out=")
+        told = r"takes 1 input\(s\), got " + (
+            "0$" if not count else "2: what it writes to, z, is given by out="
+        )
         with pytest.raises(TypeError, match=told):
             total(*[x] * count, stream=stream)
     with pytest.raises(TypeError, match="post_map must be a str, not int"):

@@ -180,7 +180,11 @@ def test_refusals(weighed, stream):
     x, y = cu.zeros((4, 5), "i4", stream=stream), cu.zeros(5, "i1", stream=stream)
     for args, error, text in [
         ((x, y), TypeError, r"weighed takes 3 input\(s\), got 2$"),
-        ((x, y, 1, x), TypeError, r"takes 3 input\(s\), got 4: where the result is .* by out="),
+        (
+            (x, y, 1, x),
+            TypeError,
+            r"takes 3 input\(s\), got 4: what it writes to, z, is given by out=",
+        ),
         ((1, 2, 3), TypeError, "weighed needs a tensor among its inputs"),
         ((x, y, "3"), TypeError, "k of weighed must be a tensor of int32, or a number.*str"),
         ((x, 200, 1), OverflowError, "y of weighed must be -128 to 127"),

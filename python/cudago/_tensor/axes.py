@@ -181,7 +181,7 @@ class Plan(NamedTuple):
 
         If it may be split and is, the parts of each result lie side by side in a new tensor.
         """
-        strides = tuple(walk.over(t, sizes) for t in tensors)
+        strides = tuple([t.strides if t.shape == sizes else walk.over(t, sizes) for t in tensors])
         return _plan(sizes, strides, axes, tuple(to), name, is_split)
 
     def code(self) -> PlanCode:

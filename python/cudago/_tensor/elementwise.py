@@ -25,7 +25,9 @@ from .expression import (
     config_for,
     declared,
     room,
+    wrong_count,
 )
+from .placeholder import closed, told, with_types
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .._kernel.program_options import ProgramOptions
     from .._stream.stream import Stream
     from ..typing import Dims, StreamLike
+    from .expression import Element
 
 __all__ = ["ElementwiseKernel", "elementwise"]
 
@@ -54,12 +57,12 @@ class ElementwiseKernel:
     Notes
     -----
     Stream-ordered on the stream of each call. Compiled at the first call for each device, and for
-    each choice of which inputs are numbers; and for tensors with gaps or of different shapes, for
-    each number of dimensions. The node of a captured call is updated by the declared names, as in
-    ``node.update(x=other, a=3.0)``: tensors of the same size, or all of them of another, which is
-    counted anew. Where a call had tensors with gaps or of different shapes, or several outputs,
-    only its numbers are updated: capture the call again for other tensors, and use
-    `GraphExec.update`.
+    each choice of types that are left open, and of which inputs are numbers; and for tensors with
+    gaps or of different shapes, for each number of dimensions. The node of a captured call is
+    updated by the declared names, as in ``node.update(x=other, a=3.0)``: tensors of the same size,
+    or all of them of another, which is counted anew. Where a call had tensors with gaps or of
+    different shapes, or several outputs, only its numbers are updated: capture the call again for
+    other tensors, and use `GraphExec.update`.
 
     Examples
     --------
@@ -70,12 +73,14 @@ class ElementwiseKernel:
     __slots__ = (
         "__weakref__",
         "_inputs",
+        "_is_open",
         "_kernels",
         "_name",
         "_operation",
         "_options",
         "_outputs",
         "_preamble",
+        "_typed",
     )
 
     def __init__(
@@ -102,12 +107,14 @@ class ElementwiseKernel:
         self._name: str = name
         self._options: ProgramOptions | None = options
         self._preamble: str = preamble
+        self._is_open: bool = any(d.is_open for d in (*self._inputs, *self._outputs))
+        self._typed: dict[tuple[Any, ...], ElementwiseKernel] = {}
         self._kernels: dict[tuple[int, tuple[bool, ...], walk.Code | None], Kernel] = {}
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
         """Leave out the kernels: they are of this process, and a copy compiles its own."""
         state: Any = object.__getstate__(self)
-        return state[0], state[1] | {"_kernels": {}}
+        return state[0], state[1] | {"_kernels": {}, "_typed": {}}
 
     def _parameters(self, is_tensor: tuple[bool, ...]) -> list[Parameter]:
         inputs = zip(self._inputs, is_tensor, strict=True)
@@ -199,17 +206,22 @@ class ElementwiseKernel:
         strides. `i` is the element's index in row-major order of the shape that all broadcast to.
         """
         if len(args) != len(self._inputs):
-            raise TypeError(self._wrong_count(len(args)))
+            raise wrong_count(len(args), self._inputs, self._outputs, self._name)
         on = stream_of(stream)
+        if self._is_open:
+            values, types = told(self._name, self._inputs, self._outputs, args, out, on)
+            return self._of(types)(*values, stream=on, out=out, shape=shape)
         given = zip(args, self._inputs, strict=True)
         values = [argument(a, d, self._name, on) for a, d in given]
         outs = self._given(out)
         tensors = [v for v in (*values, *outs) if isinstance(v, Tensor)]
-        shapes = [t.shape for t in tensors] + ([] if shape is None else [_shape(shape)])
+        shapes = [t.shape for t in tensors]
+        if shape is not None:
+            shapes.append(_shape(shape))
+            if any(n < 0 for n in shapes[-1]):
+                raise ValueError(f"shape must not have negative sizes, got {shapes[-1]}")
         if not shapes:
             raise TypeError(f"{self._name} needs a tensor among its inputs, out= or shape=")
-        if min((0, *shapes[-1])) < 0:
-            raise ValueError(f"shape must not have negative sizes, got {shapes[-1]}")
         whole = walk.broadcast(shapes, self._name)
         for d, one in zip(self._outputs, outs, strict=False):
             if one.shape != whole:
@@ -217,7 +229,8 @@ class ElementwiseKernel:
                     f"{d.name} of {self._name} must have the shape {whole} that all "
                     f"tensors broadcast to, got {one.shape}"
                 )
-        self._refuse_overlap(values, outs)
+        if outs:
+            self._refuse_overlap(values, outs)
         is_tensor = tuple(isinstance(v, Tensor) for v in values)
         if all(t.is_contiguous and t.shape == whole for t in tensors):
             kernel = self._kernel(on.device, is_tensor, None)
@@ -228,12 +241,20 @@ class ElementwiseKernel:
             outs = self._strided(values, is_tensor, whole, on, outs)
         return outs if len(outs) > 1 else outs[0]
 
-    def _wrong_count(self, got: int) -> str:
-        told = f"{self._name} takes {len(self._inputs)} input(s), got {got}"
-        if got > len(self._inputs):
-            names = [d.name for d in self._outputs]
-            told += f": what it writes to, {' and '.join(names)}, is given by out="
-        return told
+    def _of(self, types: dict[str, Element]) -> ElementwiseKernel:
+        """Return the kernel for types that the tensors of a call have told."""
+        key = tuple(types.items())
+        if key not in self._typed:
+            made = ElementwiseKernel(
+                closed(self._inputs, types),
+                closed(self._outputs, types),
+                self._operation,
+                self._name,
+                self._options,
+                with_types(self._preamble, types),
+            )
+            return self._typed.setdefault(key, made)
+        return self._typed[key]
 
     def _given(self, out: Any) -> tuple[Tensor, ...]:
         """Return the outputs that a call was given, which are right but for their shapes."""

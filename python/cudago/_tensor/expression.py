@@ -129,12 +129,21 @@ __device__ __forceinline__ cudago_bf16 cudago_bf16_of(float f) {
 """
 
 
+def _is_letter(spelled: str) -> bool:
+    return len(spelled) == 1 and "A" <= spelled <= "Z"
+
+
 class Declared(NamedTuple):
     """A type, as it was spelled, and a name."""
 
     spelled: str
     name: str
     element: Element
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tensors of a call tell the type, for which this has a letter."""
+        return _is_letter(self.spelled)
 
     def __str__(self) -> str:
         return f"{self.spelled} {self.name}"
@@ -157,10 +166,8 @@ def _advice(part: str) -> str:
         return "an expression sees one element, so write a kernel that takes pointers"
     if "complex" in part:
         return "complex numbers are not computed, so view them as floats, and write a kernel"
-    if re.match(r"\s*[A-Z]\s", part):
-        return "types are not taken from the tensors, so name one"
     return "the types are float, double, half, __nv_bfloat16, bool and the integers of C++, or " + (
-        ", ".join(_ELEMENTS)
+        ", ".join(_ELEMENTS) + ", or a letter such as T for that of the tensors"
     )
 
 
@@ -172,7 +179,8 @@ def declared(text: str, what: str) -> list[Declared]:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\w+(?:\s+\w+)*)\s+([A-Za-z_]\w*)\s*", part)
         words = match[1].split() if match else []
-        element = TYPES.get(_plainest(words))
+        plainest = _plainest(words)
+        element = _plain(plainest, plainest) if _is_letter(plainest) else TYPES.get(plainest)
         if match is None or element is None:
             raise ValueError(
                 f"{what} must be types and names such as 'float x, int32 y', got {part.strip()!r}; "
@@ -183,7 +191,8 @@ def declared(text: str, what: str) -> list[Declared]:
                 f"{what} must not be called {match[2]!r}: i is the element's index, n "
                 "the number of elements"
             )
-        found.append(Declared(" ".join(words), match[2], element))
+        spelled = plainest if _is_letter(plainest) else " ".join(words)
+        found.append(Declared(spelled, match[2], element))
     return found
 
 
@@ -191,6 +200,17 @@ def check_name(name: Any) -> None:
     """Raise ValueError if a kernel cannot have the name."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise ValueError(f"name must be a C identifier, got {name!r}")
+
+
+def wrong_count(
+    got: int, inputs: Sequence[Declared], outputs: Sequence[Declared], name: str
+) -> TypeError:
+    """Return the error of a call with another number of arguments than inputs were declared."""
+    told = f"{name} takes {len(inputs)} input(s), got {got}"
+    if got > len(inputs):
+        names = " and ".join(d.name for d in outputs)
+        told += f": what it writes to, {names}, is given by out="
+    return TypeError(told)
 
 
 def check(tensor: Any, declaration: Declared, name: str) -> None:

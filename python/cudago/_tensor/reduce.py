@@ -5,21 +5,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._kernel.launch import LaunchConfig, launch
 from .._kernel.program_options import expect_options
 from .._stream.stream import stream_of
 from . import walk
 from .axes import Axes, Plan, PlanCode
-from .elementwise import ElementwiseKernel
 from .expression import (
     BLOCK,
     TYPES,
     Declared,
     Element,
     Parameter,
-    argument,
     behind,
     check,
     check_name,
@@ -27,10 +25,11 @@ from .expression import (
     compiled,
     declared,
     room,
+    wrong_count,
 )
 from .number import expect_number
-from .operand import shared
-from .reduce_rules import check_out, expression, refuse_overlap
+from .placeholder import closed, told, with_types
+from .reduce_rules import check_out, expression, of_nothing, refuse_overlap, values_of
 from .reduce_source import Expressions, source
 from .tensor import Tensor
 
@@ -41,6 +40,10 @@ if TYPE_CHECKING:
     from .._kernel.program_options import ProgramOptions
     from .._stream.stream import Stream
     from ..typing import StreamLike
+    from .elementwise import ElementwiseKernel
+
+    # Of the launches that reduce: blocks make results, or parts, which the last one combines.
+    Stage = Literal["only", "first", "last"]
 
 __all__ = ["ReduceKernel", "reduce"]
 
@@ -78,12 +81,15 @@ class ReduceKernel:
         "_expressions",
         "_identity",
         "_inputs",
+        "_is_open",
         "_kernels",
         "_name",
         "_nothing",
         "_options",
         "_output",
         "_preamble",
+        "_texts",
+        "_typed",
     )
 
     def __init__(
@@ -124,40 +130,55 @@ class ReduceKernel:
         self._name: str = name
         self._options: ProgramOptions | None = options
         self._preamble: str = preamble
+        self._texts: tuple[str, str | None, str | None] = operation, map, post_map
+        self._is_open: bool = any(d.is_open for d in (*self._inputs, self._output))
+        self._typed: dict[tuple[Any, ...], ReduceKernel] = {}
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._nothing: ElementwiseKernel | None = None
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
         """Leave out the kernels: they are of this process, and a copy compiles its own."""
         state: Any = object.__getstate__(self)
-        return state[0], state[1] | {"_kernels": {}, "_nothing": None}
+        return state[0], state[1] | {"_kernels": {}, "_nothing": None, "_typed": {}}
 
     def _kernel(
         self,
         device: Any,
-        inputs: tuple[Parameter, ...],
-        to: Element,
+        values: Sequence[Any],
+        part: Element,
         code: PlanCode | None,
-        expressions: Expressions,
-        is_last: bool = False,
+        stage: Stage,
     ) -> Kernel:
-        """Return the kernel that reduces along axes, or all; elements, or what blocks made."""
-        key = (device.ordinal, inputs, to, code, expressions, is_last)
+        """Return the kernel that reduces along axes, or all; elements, or the parts of blocks."""
+        key = (device.ordinal, stage, code, *[isinstance(v, Tensor) for v in values])
         kernel = self._kernels.get(key)
         if kernel is None:
-            z = self._output.name
-            is_taken = z in [d.name for d in self._inputs]
-            out = Parameter(to, "cudago_result" if is_taken else z, True, True)
-            parameters = [*inputs, out]
-            text = behind(self._preamble, self._options)
-            text += source(self._name, parameters, expressions, code, is_last)
-            rest = code.types if code else ()
-            if is_last and expressions.post_map:
-                rest = (*rest, "unsigned long long")
-            work = "strided reduction" if code else "reduction"
-            made = compiled(text, self._name, parameters, rest, work, device, self._options)
+            made = self._made(device, values, part, code, stage)
             kernel = self._kernels.setdefault(key, made)
         return kernel
+
+    def _made(
+        self, device: Any, values: Sequence[Any], part: Element, code: PlanCode | None, stage: str
+    ) -> Kernel:
+        given = zip(self._inputs, values, strict=True)
+        inputs = [Parameter(d.element, d.name, isinstance(v, Tensor)) for d, v in given]
+        does, to = self._expressions, part if stage == "first" else self._output.element
+        if stage == "first":
+            does = does._replace(post_map="")
+        if stage == "last":  # of what blocks have made; numbers are given again
+            first = next(p.name for p in inputs if p.is_memory)
+            inputs = [Parameter(part, first, True), *(p for p in inputs if not p.is_memory)]
+            does = does._replace(map=first)
+        is_taken = self._output.name in [d.name for d in self._inputs]
+        name = "cudago_result" if is_taken else self._output.name
+        parameters = [*inputs, Parameter(to, name, True, True)]
+        text = behind(self._preamble, self._options)
+        text += source(self._name, parameters, does, code, stage == "last")
+        rest = code.types if code else ()
+        if stage == "last" and does.post_map:
+            rest = (*rest, "unsigned long long")
+        work = "strided reduction" if code else "reduction"
+        return compiled(text, self._name, parameters, rest, work, device, self._options)
 
     def __call__(
         self,
@@ -231,13 +252,13 @@ class ReduceKernel:
         array([4., 4., 4.], dtype=float32)
         """
         if len(args) != len(self._inputs):
-            hint = ": where the result is written to is given by out="
-            raise TypeError(
-                f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}"
-                + (hint if len(args) > len(self._inputs) else "")
-            )
+            raise wrong_count(len(args), self._inputs, [self._output], self._name)
         on = stream_of(stream)
-        values = self._values(args, on)
+        if self._is_open:
+            given, types = told(self._name, self._inputs, [self._output], args, out, on)
+            of = self._of(types)
+            return of(*given, stream=on, axis=axis, keepdims=keepdims, out=out)
+        values = values_of(args, self._inputs, self._name, on)
         tensors = [v for v in values if isinstance(v, Tensor)]
         shape = walk.broadcast([t.shape for t in tensors], self._name)
         axes = Axes.of(shape, axis, keepdims, self._name)
@@ -266,18 +287,24 @@ class ReduceKernel:
             self._fill(out, on)
         return out
 
-    def _values(self, args: tuple[Any, ...], on: Stream) -> list[Any]:
-        """Return tensors and numbers of a type that was declared; there is a tensor."""
-        if len(args) == 1:
-            (declaration,) = self._inputs
-            t = shared(args[0], on, f"{declaration.name} of {self._name}")
-            check(args[0] if t is None else t, declaration, self._name)
-            return [t]
-        given = zip(args, self._inputs, strict=True)
-        values = [argument(a, d, self._name, on) for a, d in given]
-        if not any(isinstance(v, Tensor) for v in values):
-            raise TypeError(f"{self._name} needs a tensor among its inputs")
-        return values
+    def _of(self, types: dict[str, Element]) -> ReduceKernel:
+        """Return the kernel for types that the tensors of a call have told."""
+        key = tuple(types.items())
+        if key not in self._typed:
+            operation, map, post_map = self._texts
+            made = ReduceKernel(
+                closed(self._inputs, types),
+                closed([self._output], types),
+                operation,
+                map,
+                self._identity,
+                self._name,
+                self._options,
+                with_types(self._preamble, types),
+                post_map,
+            )
+            return self._typed.setdefault(key, made)
+        return self._typed[key]
 
     def _fill(self, out: Tensor, on: Stream) -> None:
         """Write the result of no elements."""
@@ -285,31 +312,13 @@ class ReduceKernel:
             out.fill(self._identity, stream=on)
             return
         if self._nothing is None:
-            z = self._output
-            post_map = f"cudago_result = {self._expressions.post_map};"
-            self._nothing = ElementwiseKernel(
-                f"{z.element.value} a",
-                f"{z.spelled} cudago_result",
-                f"{{ const unsigned long long n = 0; (void)n; {post_map} }}",
-                self._name,
-                self._options,
-                self._preamble,
-            )
+            of = self._output, self._expressions.post_map
+            self._nothing = of_nothing(*of, self._name, self._options, self._preamble)
         self._nothing(self._identity, stream=on, out=out)
 
-    def _parameters(self, values: Sequence[Any]) -> tuple[Parameter, ...]:
-        given = zip(self._inputs, values, strict=True)
-        return tuple(Parameter(d.element, d.name, isinstance(v, Tensor)) for d, v in given)
-
-    def _parts(
-        self, values: Sequence[Any], part: Element
-    ) -> tuple[tuple[Parameter, ...], Expressions, list[Any]]:
-        """Return what a kernel is that combines parts, and the numbers it is given."""
-        given = self._parameters(values)
-        first = next(p.name for p in given if p.is_memory)
-        parameters = (Parameter(part, first, True), *(p for p in given if not p.is_memory))
-        numbers = [v for v in values if not isinstance(v, Tensor)]
-        return parameters, self._expressions._replace(map=first), numbers
+    def _makes_parts(self, count: int, part: Element) -> bool:
+        """Whether the kernel is another one than where each block makes a result."""
+        return count > 1 and bool(self._expressions.post_map or part != self._output.element)
 
     def _along(
         self,
@@ -326,8 +335,8 @@ class ReduceKernel:
         parts = plan.layout.parts
         # What blocks have computed is not rounded before it is all there.
         part = TYPES[result.value] if result.is_narrow and parts > 1 else result
-        does = self._expressions if parts == 1 else self._expressions._replace(post_map="")
-        kernel = self._kernel(on.device, self._parameters(values), part, plan.code(), does)
+        stage: Stage = "first" if self._makes_parts(parts, part) else "only"
+        kernel = self._kernel(on.device, values, part, plan.code(), stage)
         if out is None:
             out = room(axes.shape, result, self._name, on)
         kept = tuple(shape[d] for d in axes.kept)
@@ -338,9 +347,9 @@ class ReduceKernel:
             last = Axes.of(first.shape, -1, False, self._name)
             count = plan.reduced.size
             plan = Plan.of(first.shape, [first], last, axes.steps(shape, out), self._name, False)
-            parameters, does, numbers = self._parts(values, part)
-            kernel = self._kernel(on.device, parameters, result, plan.code(), does, True)
-            rest = (*plan.arguments, count) if does.post_map else plan.arguments
+            kernel = self._kernel(on.device, values, part, plan.code(), "last")
+            numbers = [v for v in values if not isinstance(v, Tensor)]
+            rest = (*plan.arguments, count) if self._expressions.post_map else plan.arguments
             launch(on, plan.config, kernel, first, *numbers, walk.given(out, on, True), *rest)
         return out
 
@@ -359,16 +368,16 @@ class ReduceKernel:
             blocks = 1
         # What blocks have computed is not rounded before it is all there.
         part = TYPES[result.value] if result.is_narrow and blocks > 1 else result
-        does = self._expressions if blocks == 1 else self._expressions._replace(post_map="")
-        kernel = self._kernel(on.device, self._parameters(values), part, None, does)
+        stage: Stage = "first" if self._makes_parts(blocks, part) else "only"
+        kernel = self._kernel(on.device, values, part, None, stage)
         if out is None:
             out = room(shape, result, self._name, on)
         first = out if blocks == 1 else room(blocks, part, self._name, on)
         launch(on, LaunchConfig(blocks, BLOCK), kernel, *values, first, size)
         if blocks > 1:
-            parameters, does, numbers = self._parts(values, part)
-            last = self._kernel(on.device, parameters, result, None, does, True)
-            rest = (blocks, size) if does.post_map else (blocks,)
+            last = self._kernel(on.device, values, part, None, "last")
+            numbers = [v for v in values if not isinstance(v, Tensor)]
+            rest = (blocks, size) if self._expressions.post_map else (blocks,)
             launch(on, LaunchConfig(1, BLOCK), last, first, *numbers, out, *rest)
         return out
 

@@ -1,16 +1,22 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What expressions of reductions, and the memory of their results, must be."""
+"""What reductions are given, and must be: expressions, inputs, and memory of results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from . import overlap
+from .elementwise import ElementwiseKernel
+from .expression import Declared, argument, check
+from .operand import shared
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from .._kernel.program_options import ProgramOptions
+    from .._stream.stream import Stream
 
 
 def expression(text: str, what: str) -> str:
@@ -20,6 +26,35 @@ def expression(text: str, what: str) -> str:
     if not text.strip() or ";" in text:
         raise ValueError(f"{what} must be one expression in C++, got {text!r}")
     return f"\n#line 1\n({text}\n)\n"  # it may end with a comment
+
+
+def values_of(
+    args: Sequence[Any], inputs: Sequence[Declared], name: str, stream: Stream
+) -> list[Any]:
+    """Return tensors and numbers of the types that were declared; there is a tensor."""
+    if len(args) == 1:
+        t = shared(args[0], stream, f"{inputs[0].name} of {name}")
+        check(args[0] if t is None else t, inputs[0], name)
+        return [t]
+    given = zip(args, inputs, strict=True)
+    values = [argument(a, d, name, stream) for a, d in given]
+    if not any(isinstance(v, Tensor) for v in values):
+        raise TypeError(f"{name} needs a tensor among its inputs")
+    return values
+
+
+def of_nothing(
+    output: Declared, post_map: str, name: str, options: ProgramOptions | None, preamble: str
+) -> ElementwiseKernel:
+    """Return what makes the results of no elements, of the identity."""
+    return ElementwiseKernel(
+        f"{output.element.value} a",
+        f"{output.spelled} cudago_result",
+        f"{{ const unsigned long long n = 0; (void)n; cudago_result = {post_map}; }}",
+        name,
+        options,
+        preamble,
+    )
 
 
 def check_out(
