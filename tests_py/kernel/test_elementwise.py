@@ -142,9 +142,12 @@ def test_shape(stream):
         made(x, 1, stream=stream, shape=4)
     with pytest.raises(ValueError, match=r"must have the shape \(2, 3\) .* got \(3,\)"):
         made(x, 1, stream=stream, shape=(2, 3), out=x)
-    for wrong in (-1, (3, -1)):
-        with pytest.raises(ValueError, match=r"shape must not have negative sizes, got \(.*-1"):
+    for wrong in (-1, (3, -1), 1 << 63, -(10**5000)):
+        with pytest.raises(ValueError, match=r"shape must have sizes of 0 to 2\*\*63 - 1, got "):
             made(x, 1, stream=stream, shape=wrong)
+    for huge in ((1 << 62, 3), (1 << 60,)):
+        with pytest.raises((OverflowError, cu.OutOfMemoryError)):
+            made(1, 2, stream=stream, shape=huge)
     for wrong in (2.5, "3", (2, None)):
         with pytest.raises(TypeError, match="shape must be an int or a sequence of ints"):
             made(x, 1, stream=stream, shape=wrong)

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, overload
 
 from .._kernel.launch import launch
 from .._kernel.program_options import expect_options
+from .._native import number_text
 from .._stream.stream import stream_of
 from . import overlap, walk
 from .creation import _shape
@@ -217,9 +219,7 @@ class ElementwiseKernel:
         tensors = [v for v in (*values, *outs) if isinstance(v, Tensor)]
         shapes = [t.shape for t in tensors]
         if shape is not None:
-            shapes.append(_shape(shape))
-            if any(n < 0 for n in shapes[-1]):
-                raise ValueError(f"shape must not have negative sizes, got {shapes[-1]}")
+            shapes.append(_extents(shape))
         if not shapes:
             raise TypeError(f"{self._name} needs a tensor among its inputs, out= or shape=")
         whole = walk.broadcast(shapes, self._name)
@@ -336,6 +336,15 @@ class ElementwiseKernel:
         inputs = ", ".join(map(str, self._inputs))
         outputs = ", ".join(map(str, self._outputs))
         return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {outputs}>"
+
+
+def _extents(shape: Dims) -> tuple[int, ...]:
+    """Return the sizes of a shape that a call was given."""
+    sizes = _shape(shape)
+    for n in sizes:
+        if not 0 <= n <= sys.maxsize:
+            raise ValueError(f"shape must have sizes of 0 to 2**63 - 1, got {number_text(n)}")
+    return sizes
 
 
 @lru_cache(256)  # loops ask for the same again and again
