@@ -79,7 +79,7 @@ def test_an_output_tells_a_type(stream):
 
 
 def test_other_arrays(made, stream):
-    """Of NumPy and of any library are asked once for their memory."""
+    """Those of another library are asked once for their memory."""
     asked = []
 
     class Array:
@@ -94,7 +94,7 @@ def test_other_arrays(made, stream):
             return self.tensor.__dlpack__(**kwargs)
 
     x = cu.full(3, 2, "i4", stream=stream)
-    z, _ = made(Array(x), np.int32(4), np.zeros(3, "u1"), stream=stream)
+    z, _ = made(Array(x), np.int32(4), cu.zeros(3, "u1", stream=stream), stream=stream)
     assert z.numpy(stream=stream).tolist() == [8] * 3
     assert len(asked) == 1
 
