@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import array
 import gc
 import threading
 
@@ -129,6 +130,73 @@ def test_creation(stream):
         for tensor, values in zip(made, want, strict=True):
             got = tensor.numpy(stream=stream).tolist()
             assert values is None or got == values
+    graph.close()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda array: array,
+        lambda array: array.T,
+        lambda array: array[:, ::2],
+        lambda array: array[::-1],
+        lambda array: memoryview(array[:, ::2]),
+    ],
+    ids=["whole", "by columns", "gaps", "backwards", "of the buffer protocol"],
+)
+@pytest.mark.parametrize("how", ["asarray", "copy_from"])
+def test_each_launch_reads_an_array(stream, view, how):
+    source = np.zeros((4, 6), "f4")
+    given = view(source)
+    out = np.empty(np.asarray(given).shape, "f4")
+    with stream.capture() as graph:
+        if how == "asarray":
+            made = cu.asarray(given, stream=stream)
+        else:
+            made = cu.empty(out.shape, "f4", stream=stream)
+            made.copy_from(given, stream=stream)
+        made.copy_to(out, stream=stream)
+        made.close()
+    with graph.instantiate() as step:
+        for start in (1, 100):
+            source[...] = np.arange(start, start + 24).reshape(4, 6)
+            step.launch(stream)
+            stream.sync()
+            assert out.tolist() == np.asarray(given).tolist()
+    graph.close()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.ones(4, "f8"),
+        np.array(1.0),
+        memoryview(np.ones(4, "f8")),
+        array.array("d", [1.0] * 4),
+    ],
+    ids=["an array", "of no dimension", "memoryview", "array.array"],
+)
+def test_a_capture_converts_no_memory(stream, given):
+    like = cu.empty(np.asarray(given).shape, "f4", stream=stream)
+    wrong = "has element type float64, and float32 is needed: .*; convert it before the capture"
+    with stream.capture() as graph:
+        with pytest.raises(BufferError, match=f"obj {wrong}"):
+            cu.asarray(given, "f4", stream=stream)
+        if not isinstance(given, np.ndarray):
+            with pytest.raises(BufferError, match=f"src {wrong}"):
+                like.copy_from(given, stream=stream)
+    assert not graph.nodes
+    graph.close()
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float64(2), [2, 2], (2.0, 2.0), range(2, 3)])
+def test_a_capture_converts_numbers(stream, value):
+    with stream.capture() as graph:
+        made = cu.asarray(value, "f4", stream=stream)
+        made.copy_from(value, stream=stream)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert set(np.ravel(made.numpy(stream=stream)).tolist()) == {2.0}
     graph.close()
 
 

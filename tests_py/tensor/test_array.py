@@ -194,6 +194,20 @@ def test_a_capture(stream):
         assert np.array_equal(out.numpy(stream=stream), numbers(4, 8))
 
 
+def test_each_launch_reads_memory_of_the_buffer_protocol(stream):
+    array, source = cu.OpaqueArray((4, 4), "f4", stream=stream), np.zeros((4, 8), "f4")
+    array.copy_from(memoryview(source[:, ::2]), stream=stream)  # a copy, which has no gaps
+    with stream.capture() as graph:
+        with pytest.raises(ValueError, match="elements of a row must lie next to each other"):
+            array.copy_from(memoryview(source[:, ::2]), stream=stream)
+        with pytest.raises(BufferError, match=r"src has element type float64, .* the capture"):
+            array.copy_from(memoryview(np.zeros((4, 4))), stream=stream)
+        array.copy_from(memoryview(source[:, 2:6]), stream=stream)
+    source[...] = numbers(4, 8)
+    graph.instantiate().launch(stream)
+    assert np.array_equal(array.numpy(stream=stream), source[:, 2:6])
+
+
 def test_a_graph_with_one_cannot_be_saved(device, stream, tmp_path):
     array = cu.OpaqueArray((4, 8), "f4", stream=stream)
     graph = cu.Graph(device)

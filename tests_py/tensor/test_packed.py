@@ -136,7 +136,13 @@ def test_a_capture_copies_whole_bytes_alone(stream):
             with pytest.raises(BufferError, match="float4_e2m1fn have less than a byte"):
                 refused()
         out.copy_from(t, stream=stream)
-        out[2:].copy_from(np.array([6, 6], ml_dtypes.float4_e2m1fn), stream=stream)
+        for packs in (
+            lambda: out.copy_from(host, stream=stream),
+            lambda: cu.asarray(host, stream=stream),
+        ):
+            with pytest.raises(BufferError, match="a capture does not pack"):
+                packs()
+        out[2:].copy_from([6, 6], stream=stream)
     graph.instantiate().launch(stream)
     assert out.numpy(stream=stream).astype("f4").tolist() == [1, 2, 6, 6]
 

@@ -157,6 +157,8 @@ class OpaqueArray(_core.OpaqueArray):
 
         Raises
         ------
+        BufferError
+            If, during a capture, memory would have to be converted.
         ValueError
             If shapes or sizes differ, there are gaps within rows, or `src` or the stream is another
             device's.

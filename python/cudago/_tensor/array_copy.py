@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._memory.buffer import Buffer, Pointer
-from .._numpy import np
 from .array_shape import Facts, count
 from .copy import _bytes_from
-from .element import array_of
-from .operand import as_target, as_tensor, pointed
+from .operand import as_target, as_tensor, host_array, pointed
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -83,8 +81,7 @@ def _source(given: Any, facts: Facts, stream: StreamLike | None) -> Tensor:
     if isinstance(given, Tensor):
         return given
     if not hasattr(given, "__dlpack__"):
-        given = array_of(given, facts.dtype, "src")
-        given = np.ascontiguousarray(given).reshape(given.shape)
+        given = host_array(given, facts.dtype, "src", stream)
     return as_tensor(given) if stream is None else _core.from_dlpack(given, stream=stream)
 
 

@@ -15,8 +15,8 @@ from .._numpy import np
 from .._stream.stream import stream_of
 from ..errors import ClosedError
 from . import packed
-from .element import array_of
 from .interface import has_interface, through
+from .operand import host_array, is_memory
 from .place import is_packed_type
 from .tensor import Tensor
 
@@ -251,6 +251,8 @@ def asarray(
 
     Raises
     ------
+    BufferError
+        If, during a capture, an array would have to be converted, or copied by too many nodes.
     TypeError
         If shared memory has another element type; or `obj` is no array and no numbers.
     OverflowError
@@ -266,7 +268,9 @@ def asarray(
     the last index vary fastest, in whatever order the elements of `obj` are.
 
     Stream-ordered on `stream`. Blocks until pageable host memory has been read. Captured as nodes,
-    unless nothing is copied: see `empty`. The copy is then made at each launch.
+    unless nothing is copied: see `empty`. The copy is then made at each launch, of what an array
+    then has. So an array is not converted: that must be before the capture. Numbers and lists are
+    converted as they are captured.
 
     References
     ----------
@@ -303,10 +307,14 @@ def asarray(
         t = empty(theirs.shape, theirs.dtype_name, stream=stream, resource=resource)
         t.copy_from(theirs, stream=stream)
         return t
-    host = array_of(obj, name, "obj")
+    host = host_array(obj, name, "obj", stream)
+    if is_packed_type(_core._dtype(host.dtype)[0]) and is_memory(obj):
+        packed.check_captured(host.dtype, "obj", stream_of(stream))
     t = empty(host.shape, host.dtype, stream=stream, resource=resource)
-    if t.nbytes:
-        raw = np.ascontiguousarray(host).reshape(-1).view("u1")  # DLPack may lack the type
+    if not host.flags.c_contiguous:  # to be read at each launch
+        t.copy_from(host, stream=stream)
+    elif t.nbytes:
+        raw = host.reshape(-1).view("u1")  # DLPack may lack the type
         if is_packed_type(t.dtype_name):
             raw = packed.pack(raw, packed.bits_of(t))
         t.buffer.copy_from(raw, stream=stream)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from .._numpy import np
+from .._stream.stream import stream_of
 from . import packed
 from .copy import copy as copy_elements
 from .element import ADDED, array_of
@@ -62,14 +63,50 @@ def shared(memory: Any, stream: StreamLike, what: str) -> Tensor | None:
     return through(memory, stream, what) if has_interface(memory) else None
 
 
+def host_array(values: Any, name: str | None, what: str, stream: StreamLike | None) -> np.ndarray:
+    """Return an array_like as NumPy's array, without gaps unless it is read at each launch.
+
+    That it is where `stream` is capturing, or None, for a node. Then memory is neither put in order
+    nor converted, which would keep the elements of this moment; numbers and lists have no others.
+    """
+    array = array_of(values, name, what)
+    if stream is not None and not stream_of(stream).is_capturing:
+        return np.ascontiguousarray(array).reshape(array.shape)  # which makes 1 dimension of none
+    if is_memory(values):
+        check_read_later(array.dtype, np.asarray(values).dtype, what)
+    return array
+
+
+def is_memory(values: Any) -> bool:
+    """Whether the elements of an array_like can change, unlike numbers and lists of them."""
+    if isinstance(values, np.generic | bytes):
+        return False
+    if any(hasattr(values, name) for name in ("__array_interface__", "__dlpack__", "__array__")):
+        return True
+    try:
+        return memoryview(values).nbytes >= 0
+    except TypeError:
+        return False
+
+
+def check_read_later(wanted: Any, given: Any, what: str) -> None:
+    """Refuse memory that each launch would have to convert."""
+    if wanted != given:
+        raise BufferError(
+            f"{what} has element type {given}, and {wanted} is needed: a capture does not convert "
+            "it, as each launch copies what the memory then has; convert it before the capture"
+        )
+
+
 def as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
+    if is_extended(src) and is_packed_type(_core._dtype(src.dtype)[0]):
+        packed.check_captured(src.dtype, "src", stream_of(stream))
     if (tensor := shared(src, stream, "src")) is not None:
         return tensor
     _core._no_slot(src, "src")
     if isinstance(src, bytes):  # to NumPy the text of a number; a bytearray is an array of numbers
         src = memoryview(src)
-    given = array_of(src, like.dtype_name, "src")
-    made = np.ascontiguousarray(given).reshape(given.shape)  # which makes 1 dimension of none
+    made = host_array(src, like.dtype_name, "src", stream)
     return _over_extended(made) if is_extended(made) else _core.from_dlpack(made, stream=stream)
 
 

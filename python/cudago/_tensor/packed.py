@@ -10,7 +10,7 @@ reaches, takes elements out or puts some in, and writes the bytes back.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._numpy import np
@@ -141,6 +141,16 @@ def as_tensor(codes: np.ndarray, name: str) -> Tensor:
     """Return a host tensor with the elements of an array, packed."""
     raw = pack(codes.view("u1"), _core._dtype(name)[1])
     return _core.from_dlpack(raw).buffer.view(name, codes.shape)
+
+
+def check_captured(dtype: Any, what: str, stream: Stream) -> None:
+    """Refuse an array in a capture: no launch can pack what the array then has."""
+    if stream.is_capturing:
+        raise BufferError(
+            f"{what} is an array of {dtype}, which NumPy keeps in a byte each and a capture does "
+            "not pack, as each launch copies what the array then has; make a tensor of it before "
+            "the capture"
+        )
 
 
 def copy_to(array: np.ndarray, t: Tensor, stream: Stream) -> None:

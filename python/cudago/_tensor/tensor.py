@@ -139,9 +139,9 @@ class Tensor(_core.Tensor):
         Raises
         ------
         BufferError
-            If, during a capture, the copy would take more than 65536 nodes; or if elements have
-            less than a byte and one side has gaps, shares a byte with other elements, or is an
-            array of NumPy's that is written to.
+            If, during a capture, the copy would take more than 65536 nodes, or memory would have to
+            be converted; or if elements have less than a byte and one side has gaps, shares a byte
+            with other elements, or is an array of NumPy's.
         ValueError
             If the shapes differ. If the sides share elements, as ``t[1:]`` and ``t[:-1]``, and are
             not the same, or elements of this tensor share memory: a GPU moves elements in any
