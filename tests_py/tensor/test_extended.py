@@ -24,6 +24,11 @@ NAMES = [
 ]
 
 
+HALF_COMPLEX = pytest.mark.skipif(
+    not hasattr(ml_dtypes, "complex32"), reason="this ml_dtypes has no complex32"
+)
+
+
 @pytest.fixture(params=NAMES)
 def array(request):
     """2 x 3 numbers that all these types have."""
@@ -104,3 +109,35 @@ def test_a_structure_is_no_number(stream):
     for wrong in (np.zeros(2, "i4,f4"), np.zeros(2, "V8"), np.zeros(2, "M8[s]")):
         with pytest.raises((TypeError, BufferError)):
             t.copy_from(wrong, stream=stream)
+
+
+@HALF_COMPLEX
+@pytest.mark.filterwarnings("error")
+def test_complex32_keeps_imaginary_parts(stream):
+    array = np.array([1 + 2j, 3 - 4j], ml_dtypes.complex32)
+    t = cu.asarray(array, stream=stream)
+    assert t.dtype_name == "complex32"
+    assert t[1].item(stream=stream) == 3 - 4j
+    assert cu.asarray(array, "c8", stream=stream).numpy(stream=stream).tolist() == [1 + 2j, 3 - 4j]
+    for given in ([5j, 6], [array[1], array[0]], (array[0], 7)):
+        t.copy_from(given, stream=stream)
+        assert [complex(x) for x in t.numpy(stream=stream)] == [complex(x) for x in given]
+    for scalar in (array[0], array[0].reshape(()), np.asarray(array[0])):
+        t.fill(scalar, stream=stream)
+        assert t[1].item(stream=stream) == 1 + 2j
+        assert cu.full(1, scalar, "c16", stream=stream).item(stream=stream) == 1 + 2j
+
+
+@HALF_COMPLEX
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ["f4", "i4", "bfloat16", "float8_e5m2"])
+def test_complex32_does_not_become_real(dtype, stream):
+    array = np.array([1 + 2j, 3 - 4j], ml_dtypes.complex32)
+    t = cu.zeros(2, dtype, stream=stream)
+    for given in (array, [array[0], array[1]], [array[0], 1.0]):
+        with pytest.raises(TypeError, match="obj has complex numbers, which do not fit"):
+            cu.asarray(given, dtype, stream=stream)
+    with pytest.raises(TypeError, match="src has complex numbers, which do not fit"):
+        t.copy_from([array[0], array[1]], stream=stream)
+    with pytest.raises(TypeError, match="a complex value does not fit"):
+        t.fill(array[0], stream=stream)

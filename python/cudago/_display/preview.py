@@ -18,7 +18,7 @@ from .._cold import read
 from .._gopy import api
 from .._ordinal import device_at, devices_in_use
 from .._stream.stream import Stream, _made
-from .._tensor.element import extended_dtype
+from .._tensor.element import extended_dtype, widened
 from .._tensor.place import is_pageable
 from .._tensor.tensor import Tensor
 
@@ -150,8 +150,7 @@ def _joined(parts: tuple[list[str], ...]) -> list[str]:
 def _formatted(block: Tensor, np: ModuleType) -> Rows:
     _, device_type, *_ = block._memory
     array = _copied(block) if device_type == CUDA else _in_place(block, np)
-    if array.dtype.kind == "V":  # a type of ml_dtypes
-        array = array.astype("f4")
+    array = widened(array)
     height, width = (1, 1, *block.shape)[-2:]
     return [[short(x) for x in row] for row in array.reshape(height, width).tolist()]
 
@@ -186,7 +185,7 @@ def _in_place(block: Tensor, np: ModuleType) -> Any:
     if dtype == "bfloat16":  # the upper half of a float32
         return (_strided(block, raw, offset, "u2", np).astype("u4") << 16).view("f4")
     if isinstance(dtype, str):
-        return _strided(block, raw, offset, extended_dtype(dtype), np).astype("f4")
+        return widened(_strided(block, raw, offset, extended_dtype(dtype), np))
     return _strided(block, raw, offset, dtype, np)
 
 

@@ -13,6 +13,7 @@ from .._native import number_text
 from .._numpy import np
 
 ADDED = 2  # dtype.isbuiltin of types that a package has added to NumPy's
+_HALF_COMPLEX = ("complex32", "bcomplex32")  # of ml_dtypes
 _WIDEST_FILL = 4  # bytes; of cuMemsetD32Async
 
 
@@ -44,7 +45,7 @@ def array_of(values: Any, name: str | None, what: str) -> np.ndarray:
     if values is None or isinstance(values, str):  # to NumPy, nan and the text of a number
         raise wrong
     dtype = None if name is None else numpy_dtype(name)
-    if dtype is not None and dtype.kind != "c" and _is_complex(values):
+    if dtype is not None and not is_complex(dtype) and _has_complex(values):
         raise TypeError(f"{what} has complex numbers, which do not fit {name}")
     try:
         array = np.asarray(values, dtype)
@@ -57,14 +58,29 @@ def array_of(values: Any, name: str | None, what: str) -> np.ndarray:
     return array
 
 
-def _is_complex(values: Any) -> bool:
+def is_complex(dtype: Any) -> bool:
+    """Whether a dtype of NumPy's is of complex numbers; ml_dtypes' have a kind of their own."""
+    return dtype.kind == "c" or dtype.name in _HALF_COMPLEX
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """Return an array of a type of ml_dtypes in one of NumPy's own, which has all its numbers."""
+    if array.dtype.isbuiltin != ADDED:
+        return array
+    return array.astype("c8" if is_complex(array.dtype) else "f4")
+
+
+def _has_complex(values: Any) -> bool:
     """Whether NumPy would make complex numbers of it, or drop imaginary parts with a warning."""
     if isinstance(values, int | float):
         return False
     try:
-        return np.asarray(values).dtype.kind == "c"
+        array = np.asarray(values)
     except (TypeError, ValueError, OverflowError):  # which the conversion tells
         return False
+    if array.dtype.kind == "O":  # as scalars of ml_dtypes beside other numbers are
+        return any(isinstance(x, np.generic) and is_complex(x.dtype) for x in array.flat)
+    return is_complex(array.dtype)
 
 
 def element(value: Any, name: str) -> bytes:
@@ -89,7 +105,9 @@ def number_of(value: Any) -> Any:
     scalar = np.asarray(value)
     if scalar.ndim:
         raise TypeError(f"fill value must be one number, not an array of shape {scalar.shape}")
-    if scalar.dtype.kind not in "biufcV" or scalar.dtype.names:
+    if is_complex(scalar.dtype):
+        return complex(scalar[()])
+    if scalar.dtype.kind not in "biufV" or scalar.dtype.names:
         raise TypeError(f"fill value must be a number or bytes, not {type(value)}")
     if scalar.dtype.isbuiltin != ADDED and scalar.dtype.kind != "V":
         return scalar.item()

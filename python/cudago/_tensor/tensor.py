@@ -18,7 +18,7 @@ from . import packed, strided
 from .arithmetic import refuse_arithmetic
 from .convert import check_convertible, converted
 from .copy import copy
-from .element import ADDED, element, numpy_dtype, shortest
+from .element import element, numpy_dtype, shortest, widened
 from .operand import as_source, as_target, check_alike, copied_unpacked, host_bytes
 from .place import described, is_packed, is_pageable
 
@@ -391,8 +391,7 @@ class Tensor(_core.Tensor):
         """
         if self.size != 1:
             raise ValueError(f"a tensor of {self.size} elements is not one number")
-        element = self.numpy(stream=stream).reshape(())
-        return element.astype("f4").item() if element.dtype.isbuiltin == ADDED else element.item()
+        return widened(self.numpy(stream=stream).reshape(())).item()
 
     def fill(self, value: Any, *, stream: StreamLike) -> None:
         """Set every element to one value.
