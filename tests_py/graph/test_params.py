@@ -97,6 +97,12 @@ def test_of_each_other_kind(graph, a, b, device):
         params = graph.memset(a.view("i4"), value).params
         assert params.value == value.to_bytes(4, "little")
         assert graph.memset(params.dst, params.value).params.value == params.value
+    memory = cu.PinnedMemoryResource().allocate(4 * N)
+    pinned = np.frombuffer(memory, "i4")  # it has a type, and is no tensor
+    for value in (5, 0, 0x01010101):
+        params = graph.memset(pinned, value).params
+        assert params.value == value.to_bytes(4, "little")
+        assert graph.memset(params.dst, params.value).params.value == params.value
     assert graph.callback(func).params.func is func
     assert graph.record(event).params.event is event
     assert graph.wait(event).params.event is event

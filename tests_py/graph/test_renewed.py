@@ -245,6 +245,39 @@ def test_slots_hold_the_memory_of_any_fill(graph, stream):
         assert big.numpy(stream=stream).tolist() == [0] * 4 + [7.5] * 4 + [0] * 24
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "other"), [("f4", "f2"), ("f2", "f4"), ("f4", "u1"), ("f4", "f8")]
+)
+def test_a_value_fills_only_elements_of_its_size(updated, graph, stream, dtype, other, gaps):
+    step = 2 if gaps else 1
+    graph.memset(cu.zeros(16, dtype, stream=stream)[::step], 1.0, name="n")
+    big = cu.ones(16, other, stream=stream)
+    with pytest.raises(ValueError, match=r"an element of dst has \d: give value= too"):
+        updated(dst=big[::step])
+    updated(dst=big[::step], value=0)
+    assert not big.numpy(stream=stream)[::step].any()
+
+
+def test_zeros_fill_elements_of_all_sizes(updated, graph, stream):
+    graph.memset(cu.zeros(16, "f4", stream=stream), 0, name="n")
+    big = cu.ones(16, "f8", stream=stream)
+    updated(dst=big)
+    assert not big.numpy(stream=stream).any()
+
+
+def test_a_slot_of_a_fill_keeps_the_size_of_elements(graph, stream):
+    graph.memset(cu.slot("d", cu.zeros(16, "f4", stream=stream)), 1.0)
+    with graph.instantiate() as step:
+        for other in ("f2", "f8"):
+            with pytest.raises(ValueError, match="'memset_0' fills with a value of 4 bytes"):
+                step.bind(d=whole(stream, 16, other))
+        big = whole(stream, 16, "f4")
+        step.bind(d=big)
+        step.launch(stream)
+        assert big.numpy(stream=stream).tolist() == [1.0] * 16
+
+
 def test_a_slot_of_one_fill_can_have_gaps(graph, stream):
     """If the first memory has some."""
     m, n = (cu.zeros((4, 4), "f4", stream=stream) for _ in range(2))

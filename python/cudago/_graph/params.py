@@ -12,6 +12,7 @@ from .. import _core
 from .._kernel.named import no_parameters
 from .._ordinal import device_at
 from .._stream.memop import CONDITIONS
+from .._tensor.element import element_bits
 from .retained import argument_of, object_of
 
 if TYPE_CHECKING:
@@ -331,9 +332,10 @@ def _memset(dst: Any, value: int, width: int, count: int) -> MemsetNodeParams:
 
 
 def _value_of(dst: Any, pattern: bytes) -> int | bytes:
-    """Spell the value so that it can be given again: one element of a tensor, or bytes."""
-    if isinstance(dst, _core.Tensor):
-        return pattern * (dst.itemsize // len(pattern))
+    """Spell the value so that it can be given again: one element of typed memory, or bytes."""
+    nbytes = (element_bits(dst) or 0) // 8
+    if nbytes and nbytes % len(pattern) == 0:
+        return pattern * (nbytes // len(pattern))
     return pattern[0] if len(pattern) == 1 else pattern
 
 

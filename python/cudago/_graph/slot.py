@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from .. import _core
 from .._native import names_text, value_text
+from .._tensor.element import check_pattern
 from ..errors import ClosedError
 from .own_kernel import placed
+from .retained import object_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -262,9 +264,11 @@ def _update(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) ->
     if kind == "memcpy":
         return step._update_memcpy, node, new.get("dst"), new.get("src"), None
     if kind == "memset":
-        told, _ = step._params(node)
+        told, rows = step._params(node)
         assert told is not None
         pattern = told[0].to_bytes(told[1], "little")
+        held = next(it for it, _, _, operand, _ in rows if operand == "dst")
+        check_pattern(pattern, rows[0][2], object_of(held), new["dst"])
         return step._update_memset, node, new["dst"], pattern, None
     record = step._record(node)
     assert record is not None

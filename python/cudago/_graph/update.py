@@ -12,7 +12,7 @@ from .._kernel.work import COUNTED, WALKED
 from .._stream.callee import with_arguments
 from .._stream.memop import condition_code
 from .._tensor import copy, renewed
-from .._tensor.element import is_narrow, pattern_for
+from .._tensor.element import check_pattern, is_narrow, pattern_for
 from .._tensor.operand import as_tensor, has_gaps
 from . import own_kernel
 from .params import changed, is_change
@@ -167,6 +167,7 @@ def _other_half(
     if value is not None:
         return held, pattern_for(held.object, value)
     pattern: bytes = row[0].to_bytes(row[1], "little")
+    check_pattern(pattern, node.name, held.object, memory)
     return memory, pattern
 
 

@@ -11,6 +11,7 @@ from .. import _core
 from .._late import imported
 from .._native import number_text
 from .._numpy import np
+from ..errors import ClosedError
 
 ADDED = 2  # dtype.isbuiltin of types that a package has added to NumPy's
 _HALF_COMPLEX = ("complex32", "bcomplex32")  # of ml_dtypes
@@ -178,3 +179,29 @@ def pattern_for(dst: Any, value: Any) -> Any:
     """
     dtype = None if isinstance(dst, _core.Buffer | _core.Pointer) else getattr(dst, "dtype", None)
     return value if dtype is None else shortest(element(value, _core._dtype(dtype)[0]))
+
+
+def element_bits(memory: Any) -> int | None:
+    """Return the bits of an element; None of memory that has no type, or one unknown here."""
+    if isinstance(memory, _core.Buffer | _core.Pointer):
+        return None
+    try:
+        return int(_core._dtype(memory.dtype)[1])
+    except (AttributeError, TypeError, ClosedError):
+        return None
+
+
+def check_pattern(pattern: bytes, name: str, was: Any, dst: Any) -> None:
+    """Refuse the pattern of a fill of `was` for other memory whose elements have another size.
+
+    A pattern of one byte fills elements of all sizes alike.
+    """
+    before, now = element_bits(was), element_bits(dst)
+    if len(pattern) == 1 or now is None:
+        return
+    nbytes = len(pattern) if before is None else before // 8
+    if now % (8 * len(pattern)) or before not in (None, now):
+        raise ValueError(
+            f"{name!r} fills with a value of {nbytes} bytes, and an element of dst has "
+            f"{now / 8:g}: give value= too"
+        )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _core
 from .._native import number_text
 from . import copy, strided
-from .element import element, shortest
+from .element import check_pattern, element, shortest
 from .expression import config_for
 from .number import is_number
 from .operand import as_tensor
@@ -57,11 +57,8 @@ def filled(
     else:
         tensor, pattern = _with_value(dst, value)
     pattern = shortest(pattern)
-    if tensor.itemsize % len(pattern):
-        raise ValueError(
-            f"{name!r} fills with a value of {len(pattern)} bytes, and an element of dst has "
-            f"{tensor.itemsize}: give value= too"
-        )
+    if value is None:
+        check_pattern(pattern, name, was, tensor)
     return strided.one_fill(tensor, pattern, dst, device)
 
 
