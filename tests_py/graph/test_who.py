@@ -60,6 +60,17 @@ def test_memory_in_common(graph, a):
     assert places(object()) == places(b"bytes") == []
 
 
+def test_memory_with_gaps(graph, device, stream):
+    """What a view reaches counts, from the lowest to the highest of its elements."""
+    x, source = cu.zeros((10, 10), "i4", stream=stream), np.zeros((10, 10), "i4")
+    graph.memcpy(x[5:], source[5:], name="up")
+    for of, side in ((x, "dst"), (source, "src")):
+        for view in (of[::2], of[::-1], of[:, 0], of[:, ::-1], of.T, of[5:, 3], of[::-5]):
+            assert [p[2:4] for p in places(view)] == [("up", side)]
+        for view in (of[:5], of[4::-1], of[:5, 0], of[:5].T, of[4::-2, ::-1], of[5:5]):
+            assert places(view) == []
+
+
 def test_graphs_inside(graph, device, a):
     with cu.Graph(device) as inner:
         inner.memset(a, 0, name="fill")

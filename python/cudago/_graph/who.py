@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
+from .._numpy import np
 from ..errors import ClosedError
 from .exec import GraphExec
 from .graph import Graph
@@ -206,10 +207,20 @@ def _span(obj: Any) -> tuple[int, int] | None:
         if isinstance(obj, _core.Pointer):
             return int(obj), obj.buffer.size - obj.offset
         if isinstance(obj, _core.Tensor):
-            return obj.handle, obj.nbytes
-        interface = getattr(obj, "__array_interface__", None)
-        if isinstance(interface, dict):
-            return int(obj.__array_interface__["data"][0]), int(obj.nbytes)
+            span, _ = obj._span  # from the lowest element to the highest, whatever the strides
+            return span.handle, span.size
+        if isinstance(getattr(obj, "__array_interface__", None), dict):
+            return _reach(np.asarray(obj))
     except ClosedError:
         pass
     return None
+
+
+def _reach(array: np.ndarray) -> tuple[int, int]:
+    """Return where the lowest element of an array is, and the bytes to the end of the highest."""
+    first = int(array.__array_interface__["data"][0])
+    if not array.size:
+        return first, 0
+    steps = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    low = sum(step for step in steps if step < 0)
+    return first + low, sum(map(abs, steps)) + array.itemsize
