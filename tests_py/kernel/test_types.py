@@ -162,6 +162,7 @@ def test_other_libraries_tensors(code, stream):
     address = int(single.ptr)
     for typestr, good in (
         ("<f4", True),
+        (">f4", False),
         ("<f8", False),
         ("<i4", False),
         ("|u1", True),

@@ -138,6 +138,14 @@ def test_element_types_must_agree(device, stream):
     assert not a.view("u1").numpy(stream=stream).any()
     with pytest.raises(TypeError, match="convert it first"):
         cu.copy_batch([(a.view("f4"), b.view("i4"))], stream=stream)
+    swapped = np.ones(8, ">f4")
+    for other in (swapped, memoryview(swapped)):
+        with pytest.raises(TypeError, match="copy 0: the elements of src are not in native byte"):
+            cu.copy_batch([(a.view("f4")[:8], other)], stream=stream)
+        with pytest.raises(TypeError, match="copy 0: the elements of dst are not in native byte"):
+            cu.copy_batch([(other, b.view("f4")[:8])], stream=stream)
+    assert not a.view("u1").numpy(stream=stream).any()
+    cu.copy_batch([(a[:32], swapped)], stream=stream)
     cu.copy_batch([(a.view("f4").buffer, b.view("f8"))], stream=stream)
     cu.copy_batch([(b[:32], host)], stream=stream)
     assert a.view("u1").numpy(stream=stream).tolist() == [1] * 64

@@ -49,6 +49,7 @@ _OTHERS = {
     **dict.fromkeys(("cudaSurfaceObject_t", "CUsurfObject"), _SURFACE),
     **dict.fromkeys(("cudaGraphConditionalHandle", "CUgraphConditionalHandle"), _CONDITION),
 }
+_SWAPPED = 255  # of an argument: its numbers are in another byte order, and so none of C++'s types
 # Numbers that PTX takes for structs: what it says of a pointer to them.
 _SMALL = {
     name: _OF_CPP[name]
@@ -133,4 +134,4 @@ def element_of_typestr(typestr: str) -> int:
     width = typestr[2:]
     if kind is None or not width.isdecimal() or int(width) not in _WIDTHS or int(width) == 1:
         return 0
-    return _element(kind, int(width))
+    return _SWAPPED if typestr[0] == ">" else _element(kind, int(width))

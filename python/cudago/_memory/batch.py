@@ -73,7 +73,20 @@ def _element_type(memory: Any) -> str | None:
         return None
 
 
+def _is_swapped(memory: Any) -> bool:
+    """Whether the host's elements have another byte order, for which there is no name."""
+    if isinstance(memory, memoryview):
+        return memory.format[:1] in (">", "!")
+    return getattr(getattr(memory, "dtype", None), "isnative", None) is False
+
+
 def _check_alike(i: int, dst: Any, src: Any) -> None:
+    for memory, other, name in ((dst, src, "dst"), (src, dst, "src")):
+        if _is_swapped(memory) and _element_type(other):
+            raise TypeError(
+                f"copy {i}: the elements of {name} are not in native byte order: convert it "
+                "first, or copy its bytes, as t.buffer"
+            )
     to = _element_type(dst)
     of = to and _element_type(src)
     if of and of != to:
