@@ -31,7 +31,8 @@ class Slot:
     Parameters
     ----------
     name : str
-        The name, by which `GraphExec.bind` exchanges the operand.
+        The name, by which `GraphExec.bind` exchanges the operand. It has a character, and no half
+        of a surrogate pair, so that files of graphs can have it.
     object : object
         What is used until then.
 
@@ -48,6 +49,14 @@ class Slot:
     def __init__(self, name: str, object: Any) -> None:
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
+        if not name:
+            raise ValueError("name must have a character")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"name must be text that UTF-8 can encode, got {value_text(name)}"
+            ) from None
         if isinstance(object, Slot):
             raise TypeError("a slot cannot hold another slot")
         if isinstance(object, _core.Buffer | _core.Tensor) and object.is_closed:
@@ -64,7 +73,7 @@ def slot(name: str, object: Any) -> Slot:
     Parameters
     ----------
     name : str
-        The name.
+        The name: some text that UTF-8 can encode.
     object : object
         What is used until `GraphExec.bind` names another.
 
