@@ -129,6 +129,7 @@ VALUES: dict[str, list[Value]] = {
     "Buffer.__getitem__.key": plain(slice(4, 8)),
     "Tensor.__getitem__.key": plain(3, slice(1, 7, 2), (1, slice(0, 4)), (..., None, 1)),
     "Tensor.__setitem__.key": plain(3),
+    "Tensor.__contains__.value": plain(1),
     "Tensor.__setitem__.value": plain(1),
     "accessed_by.value": [lambda w: ["host", cu.Device(0)]],
     "preferred_location.value": LOCATIONS,

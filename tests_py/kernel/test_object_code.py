@@ -57,7 +57,7 @@ def test_closed_code_gives_nothing_more(code, tmp_path):
 def test_names_in_code(code):
     assert set(code) == set(code.kernels) == {"hit", "other"}
     assert all(name in code for name in (*code, "hit", "hits"))
-    for stranger in ("miss", "", 5, None, code["hit"]):
+    for stranger in ("miss", "", "\udcff", 5, None, code["hit"]):
         assert stranger not in code
     code.close()
     for use in (lambda: "hit" in code, lambda: list(code)):

@@ -491,6 +491,7 @@ def assign(t):
         (lambda t: float(t[0, 0]), r"no number, so no float\(\): t.item\(stream=s\)"),
         (lambda t: int(t[0, 0]), r"no number, so no int\(\): t.item\(stream=s\)"),
         (lambda t: complex(t[0, 0]), r"no number, so no complex\(\): t.item\(stream=s\)"),
+        (lambda t: 1 in t, r"not compared, so no in: t.numpy\(stream=s\)"),
         (assign, r"not assigned: t\[...\].fill\(value, stream=s\) .* t\[...\].copy_from\(src"),
     ],
 )

@@ -449,7 +449,7 @@ class ObjectCode:
         """Whether it has a kernel or a variable of a name, as ``code[name]`` finds them."""
         try:
             return isinstance(name, str) and self[name] is not None
-        except KernelNotFoundError:
+        except (KernelNotFoundError, UnicodeEncodeError):  # no name has half a surrogate pair
             return False
 
     def __iter__(self) -> Iterator[str]:

@@ -39,6 +39,7 @@ def refuse_arithmetic(tensor: type[Any]) -> None:
     for name in _CONVERSIONS:
         setattr(tensor, f"__{name}__", _conversion(name))
     tensor.__setitem__ = _set_item
+    tensor.__contains__ = _contains
 
 
 def _of_two(tensor: type[Any], sign: str) -> Callable[..., Any]:
@@ -71,6 +72,13 @@ def _set_item(self: object, key: object, value: object, /) -> Any:
     raise TypeError(
         "elements of a cudago.Tensor are not assigned: t[...].fill(value, stream=s) sets a part to "
         "a number, t[...].copy_from(src, stream=s) to other elements"
+    )
+
+
+def _contains(self: object, value: object, /) -> Any:
+    raise TypeError(
+        "the elements of a cudago.Tensor are not compared, so no in: t.numpy(stream=s) copies them "
+        "to the host"
     )
 
 
