@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import os
+import py_compile
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -107,6 +110,83 @@ def test_run(script, driver, tmp_path):
     run = script.run(command, CUDAGO_SIM="")
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == f"__main__ ['--epochs', '3'] 42 {driver} \n"
+
+
+@pytest.mark.parametrize("more", [[], ["--last-calls"]])
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes have no paths")
+def test_a_script_may_be_a_pipe(more, script):
+    there, mine = os.pipe()
+    with os.fdopen(mine, "w") as written:
+        written.write("from __future__ import generator_stop\nprint(__name__, __file__)\n")
+    os.set_inheritable(there, True)
+    command = [*MODULE, "run", *more, f"/dev/fd/{there}"]
+    run = subprocess.run(
+        command, env=script.environment, close_fds=False, capture_output=True, text=True, check=True
+    )
+    os.close(there)
+    assert run.stdout == f"__main__ /dev/fd/{there}\n"
+
+
+AFTER = """
+import atexit, pickle, sys, threading
+class Mine: pass
+def tell():
+    import __main__
+    print(type(pickle.loads(pickle.dumps(Mine()))) is Mine, vars(__main__) is globals())
+def later():
+    threading.main_thread().join()
+    tell()
+threading.Thread(target=later).start()
+atexit.register(tell)
+"""
+
+
+@pytest.mark.parametrize("how", [["main.py"], ["-m", "main"], ["."], ["main.py", "--check"]])
+def test_main_stays_when_the_last_line_has_run(how, script):
+    for name in ("main.py", "__main__.py"):
+        (script.directory / name).write_text(AFTER)
+    run = script.run([*MODULE, "run", "--driver", "sim", *how])
+    assert (run.returncode, run.stdout, run.stderr) == (0, "True True\n" * 2, "")
+
+
+def test_the_path_begins_as_by_python(script):
+    text = "import sys; print(sys.path[0], 'CURRENT' in [p[-7:] for p in sys.path], sys.argv)"
+    for name in ("CURRENT", "tools", "app"):
+        (script.directory / name).mkdir()
+    for name in ("tools/main.py", "app/__main__.py"):
+        (script.directory / name).write_text(text)
+    with zipfile.ZipFile(script.directory / "app.zip", "w") as packed:
+        packed.writestr("__main__.py", text)
+    lines = [[str(script.directory / name), "a"] for name in ("tools/main.py", "app", "app.zip")]
+    script.directory /= "CURRENT"
+    for flags in ([], ["-P"]):
+        for line in lines:
+            by_python = script.run([sys.executable, *flags, *line])
+            run = script.run([sys.executable, *flags, *MODULE[1:], "run", *line])
+            assert by_python.stdout
+            assert (run.stdout, run.stderr) == (by_python.stdout, "")
+
+
+SPAWNS = """
+import multiprocessing, sys
+def double(x): return 2 * x
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(double, [1, 2]), __spec__, __file__, __builtins__)
+"""
+
+
+def test_a_script_may_spawn(script):
+    file = script.directory / "main.py"
+    file.write_text(SPAWNS)
+    run = script.run([*MODULE, "run", "main.py"])
+    assert run.stdout == f"[2, 4] None {file} <module 'builtins' (built-in)>\n", run.stderr
+
+
+def test_compiled_code_runs(script):
+    (script.directory / "main.py").write_text("print(__file__)")
+    file = py_compile.compile(str(script.directory / "main.py"), script.directory / "main.pyc")
+    assert script.run([*MODULE, "run", "main.pyc"]).stdout == f"{file}\n"
 
 
 @pytest.fixture

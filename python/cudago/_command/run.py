@@ -5,10 +5,14 @@
 from __future__ import annotations
 
 import argparse
+import builtins
 import contextlib
+import importlib.machinery
 import importlib.util
+import io
 import itertools
 import os
+import pkgutil
 import runpy
 import signal
 import subprocess
@@ -16,13 +20,14 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import cudago as cu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
+    from types import CodeType, TracebackType
 
 _DRIVER, _CHECK, _LAST_CALLS = "--driver", "--check", "--last-calls"
 _FLAGS = (_CHECK, _LAST_CALLS)
@@ -143,10 +148,51 @@ def _script(options: argparse.Namespace) -> Callable[[], object]:
 
     def run() -> None:
         sys.argv = [options.script, *options.arguments]
-        sys.path.insert(0, str(script.resolve().parent))
-        runpy.run_path(options.script, run_name="__main__")
+        if pkgutil.get_importer(options.script) is not None:  # of a folder, or a zip file
+            _begin_path_with(options.script)
+            _run_module("__main__", alter_argv=False)
+            return
+        if not sys.flags.safe_path:
+            _begin_path_with(str(script.resolve().parent))
+        file = str(script.absolute())
+        code, main = _code(file), _new_main()
+        main.__file__ = file
+        main.__dict__["__cached__"] = None
+        if script.is_file():  # what finds the source, if it can be read again
+            main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
+        exec(code, main.__dict__)
 
     return run
+
+
+def _begin_path_with(folder: str) -> None:
+    """Put a folder first in the path, in place of what Python has put there for this command."""
+    sys.path[: 0 if sys.flags.safe_path else 1] = [folder]
+
+
+def _code(file: str) -> CodeType:
+    """Return the code of a script, compiled or not, which is read once: it may be a pipe."""
+    with io.open_code(file) as opened:
+        text = opened.read()
+    code: CodeType | None = pkgutil.read_code(io.BytesIO(text))
+    return code or compile(text, file, "exec", dont_inherit=True)
+
+
+def _new_main() -> ModuleType:
+    """Return a new module ``__main__``.
+
+    It stays when the script's last line has run, for threads, ``atexit`` and ``pickle``; the one
+    of `runpy.run_path` does not.
+    """
+    made = sys.modules["__main__"] = ModuleType("__main__")
+    made.__dict__["__builtins__"] = builtins
+    return made
+
+
+def _run_module(name: str, *, alter_argv: bool) -> None:
+    """Run a module as the interpreter does, which leaves it in ``__main__``."""
+    _new_main()
+    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
 
 
 def _module(options: argparse.Namespace) -> Callable[[], object]:
@@ -154,11 +200,11 @@ def _module(options: argparse.Namespace) -> Callable[[], object]:
 
     def run() -> None:
         sys.argv = [options.module, *options.arguments]
-        if not sys.flags.safe_path and sys.path[:1] != [str(Path.cwd())]:
-            sys.path.insert(0, str(Path.cwd()))
+        if not sys.flags.safe_path:
+            _begin_path_with(str(Path.cwd()))
         if not _is_found(options.module):
             options.fail(f"no module named {options.module!r} that can be run")
-        runpy.run_module(options.module, run_name="__main__", alter_sys=True)
+        _run_module(options.module, alter_argv=True)
 
     return run
 
@@ -209,6 +255,7 @@ def _in_a_child(options: argparse.Namespace) -> int:
         child = subprocess.Popen(
             [*command, *what, "--", *rest],
             env={**os.environ, "CUDAGO_LAST_CALLS": str(calls)},
+            close_fds=False,  # those that the shell gave for the script, which may be one itself
         )
         while True:
             try:
