@@ -377,6 +377,15 @@ def test_exit_code_of_a_script(script, tmp_path):
     assert script.run([*MODULE, "run", "--driver", "sim", str(file)]).returncode == 3
 
 
+@pytest.mark.parametrize("text", [DEFECT, "import sys\n"])
+def test_a_message_at_exit_is_printed_once_beside_findings(text, script):
+    (script.directory / "main.py").write_text(text + "sys.exit('too bad')\n")
+    run = script.run([*MODULE, "run", "main.py", "--driver", "sim", "--check"], CUDAGO_SIM="")
+    told = run.stderr.splitlines()
+    assert (run.returncode, told[0]) == (1, "too bad")
+    assert [line.startswith(FOUND) for line in told[1:]] == ([True] if text is DEFECT else [])
+
+
 CRASH = """
 import os, signal, sys, cudago as cu
 device = cu.Device()

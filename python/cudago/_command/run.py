@@ -127,8 +127,13 @@ def main(options: argparse.Namespace) -> int:
     sys.excepthook = lambda kind, e, tb: shown(kind, e.with_traceback(_theirs(tb)), _theirs(tb))
     try:
         run()
-    except SystemExit:
-        if options.check and _found_at_end():
+    except SystemExit as e:
+        if not options.check:
+            raise
+        if e.code is not None and not isinstance(e.code, int):
+            print(e.code, file=sys.stderr)  # as Python does, which what is found prevents
+            e.code = 1
+        if _found_at_end():
             return 1
         raise
     except BaseException:
