@@ -165,25 +165,28 @@ def hold(stream: StreamLike) -> Generator[threading.Event, None, None]:
         raise ValueError(
             "the stream is capturing: what is captured waits for nothing; hold it before"
         )
-    with Graph(on.device) as graph:
-        graph.callback(wait, name="hold")
-        with graph.instantiate() as step:
-            step.launch(on)
-    # Set too if a reset of the device drops the callback. Not weakref.finalize: at exit the main
-    # thread may iterate over its registry while the callbacks' thread drops the callback.
-    gone = weakref.ref(wait, lambda _: over.put(None))
-    del wait
-    mine: list[threading.Event] = _held.__dict__.setdefault("by", [])
-    mine.append(go_on)
     try:
-        yield go_on
+        with Graph(on.device) as graph:
+            graph.callback(wait, name="hold")
+            with graph.instantiate() as step:
+                step.launch(on)
+        # Set too if a reset of the device drops the callback. Not weakref.finalize: at exit the
+        # main thread may iterate over its registry while the callbacks' thread drops the callback.
+        gone = weakref.ref(wait, lambda _: over.put(None))
+        del wait
+        mine: list[threading.Event] = _held.__dict__.setdefault("by", [])
+        mine.append(go_on)
+        try:
+            yield go_on
+        finally:
+            go_on.set()
+            mine.remove(go_on)
+            # Behind another one of this thread the callback has its turn after that has ended.
+            while all(e.is_set() for e in mine) and not _arrived(over) and _drained():
+                pass
+            del gone
     finally:
-        go_on.set()
-        mine.remove(go_on)
-        # Behind another one of this thread the callback has its turn after that has ended.
-        while all(e.is_set() for e in mine) and not _arrived(over) and _drained():
-            pass
-        del gone
+        go_on.set()  # Ctrl-C after the launch ends the block before it began
 
 
 def _drained() -> bool:

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
+
 import pytest
 
 import cudago as cu
@@ -33,3 +36,44 @@ def test_a_second_one(device, stream):
                 assert not other.is_done
         stream.sync()
         other.sync()
+
+
+def interrupted_at(line, stream):
+    """Hold a stream, with Ctrl-C before a line of `hold`; return its locals as of then."""
+    found = []
+
+    def trace(frame, event, arg):
+        if frame.f_code is not cu.testing.hold.__wrapped__.__code__:
+            return None
+        if event == "line" and frame.f_lineno == line:
+            sys.settrace(None)
+            found.append(frame.f_locals)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with cu.testing.hold(stream):
+            pass
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return found
+
+
+def test_an_interrupt_lets_the_stream_go_on(stream):
+    code = cu.testing.hold.__wrapped__.__code__
+    lines = sorted({line for *_, line in code.co_lines() if line})
+    # Python looks for signals at calls, and what a try guards does not begin at its own line.
+    lines = [n for n in lines if linecache.getline(code.co_filename, n).strip() != "try:"]
+    held = {}
+    for line in lines:
+        for found in interrupted_at(line, stream):
+            if (go_on := found.get("go_on")) is not None:
+                held[line] = not go_on.is_set() and not stream.is_done
+                go_on.set()
+        stream.sync()
+    assert len(held) > 10
+    assert [line for line, is_held in held.items() if is_held] == []
