@@ -147,6 +147,14 @@ def value_text(value: object) -> str:
         return "a number of thousands of digits"
 
 
+def shown(found: object) -> str:
+    """Return the ``repr`` of an object, or that of ``object`` if its own raises."""
+    try:
+        return repr(found)
+    except Exception:
+        return object.__repr__(found)
+
+
 def names_text(names: Sequence[str]) -> str:
     """Return what there is, for a message that something is not among it: not all of thousands."""
     shown = [n if len(n) <= _LONGEST else f"{n[:_LONGEST]}…" for n in names[:_SHOWN]]

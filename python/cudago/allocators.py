@@ -142,6 +142,8 @@ class ForeignMemoryResource(MemoryResource):
         return Buffer.from_handle(ptr, nbytes, owner=owner, stream=on)
 
     def __repr__(self) -> str:
+        if not hasattr(self, "allocator"):  # its constructor has raised
+            return "<cudago.allocators.ForeignMemoryResource: not made>"
         state = ": closed" if self.is_closed else ""
         return f"<cudago.allocators.ForeignMemoryResource over {self.allocator!r}{state}>"
 

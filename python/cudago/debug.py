@@ -25,7 +25,7 @@ from ._late import late
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline
-from ._native import or_closed
+from ._native import or_closed, shown
 from ._ordinal import devices_in_use
 from ._stream.event import Event
 from ._stream.stream import Stream
@@ -60,7 +60,7 @@ class Leak:
     kind : str
         Name of its class.
     text : str
-        Its ``repr``.
+        Its ``repr``; that of ``object`` if its own raises.
     where : tuple of str
         The lines that made it, as ``"file.py:12"``, the innermost first; those of cudago are left
         out. Empty if ``tracemalloc`` did not run then.
@@ -115,7 +115,7 @@ def leaks() -> tuple[Leak, ...]:
         settle()
     own = {id(o) for o in _own()}
     found = {id(o): o for o in _objects() if id(o) not in own and not o.is_closed}
-    made = [Leak(type(o).__name__, repr(o), _where(o), o) for o in found.values()]
+    made = [Leak(type(o).__name__, shown(o), _where(o), o) for o in found.values()]
     return tuple(sorted(made, key=lambda leak: (leak.where, leak.kind, leak.text)))
 
 

@@ -48,11 +48,13 @@ def cu_no_leaks(request: pytest.FixtureRequest, cu_device: cudago.Device) -> Ite
         return  # its traceback still has them
     for name in request.node.funcargs.keys() - earlier:
         del request.node.funcargs[name]  # of a fixture that is over: pytest lets go of it later
+    from cudago import _native
+
     now, objects = _open()
     new = dict[str, list[str]]()
     for found in objects:
         if id(found) not in known or known[id(found)]() is not found:
-            new.setdefault(type(found).__name__, []).append(repr(found))
+            new.setdefault(type(found).__name__, []).append(_native.shown(found))
     leaks = []
     for kind in sorted({*now, *new}):
         count, was = now.get(kind, 0), before.get(kind, 0)

@@ -106,6 +106,37 @@ def test_leaks_asks_nothing_of_other_peoples_objects(device):
     del kept
 
 
+class Unshown(cu.MemoryResource):
+    def allocate(self, size, *, stream):
+        raise NotImplementedError
+
+    def __repr__(self):
+        raise RuntimeError("shows nothing")
+
+
+@pytest.mark.parametrize("make", [Unshown, Unshown.__new__])
+def test_leaks_shows_what_cannot_be_shown(make, device):
+    kept = make(Unshown) if make is not Unshown else make()
+    (leak,) = (leak for leak in debug.leaks() if leak.object is kept)
+    assert leak.text == object.__repr__(kept)
+
+
+@pytest.mark.parametrize(
+    ("cls", "given", "error"),
+    [
+        (cu.ArenaMemoryResource, (cu.PinnedMemoryResource(), 0), ValueError),
+        (cu.TrackingMemoryResource, ("x",), TypeError),
+        (cu.allocators.ForeignMemoryResource, (3,), TypeError),
+    ],
+)
+def test_leaks_shows_what_was_not_made(cls, given, error, device):
+    with pytest.raises(error) as raised:
+        cls(*given)
+    texts = [leak.text for leak in debug.leaks() if leak.kind == cls.__name__]
+    assert texts == [f"<{cls.__module__.partition('._')[0]}.{cls.__name__}: not made>"]
+    del raised
+
+
 def test_leaks_does_not_keep_what_it_found(device):
     stream = device.create_stream()
     number = id(stream)

@@ -258,6 +258,23 @@ def test_leaks_are_named(pytester, project):
     )
 
 
+def test_a_leak_that_cannot_be_shown_is_named(pytester, project):
+    pytester.makepyfile(
+        """
+        import cudago as cu
+        KEPT = []
+        class Bad(cu.MemoryResource):
+            def allocate(self, size, *, stream): pass
+            def __repr__(self): raise RuntimeError("shows nothing")
+        def test_leaks(cu_no_leaks):
+            KEPT.append(Bad())
+        """
+    )
+    result = project()
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*leaves objects open: Bad: 1 new (<*.Bad object at 0x*>)"])
+
+
 REPLACING = """
 KEPT = []
 def make(device, stream):

@@ -230,6 +230,8 @@ class ArenaMemoryResource(MemoryResource):
         return ArenaStatistics(block.memory.size, *block.regions.sums())
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_block"):  # its constructor has raised
+            return "<cudago.ArenaMemoryResource: not made>"
         block = self._block
         if self.is_closed or block is None:
             return "<cudago.ArenaMemoryResource: closed>"

@@ -171,5 +171,7 @@ class TrackingMemoryResource(MemoryResource):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_account"):  # its constructor has raised
+            return "<cudago.TrackingMemoryResource: not made>"
         state = ": closed" if self.is_closed else f": {self.statistics.used} bytes held"
         return f"<cudago.TrackingMemoryResource over {self.upstream!r}{state}>"
