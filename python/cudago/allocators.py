@@ -60,8 +60,9 @@ class ForeignMemoryResource(MemoryResource):
     Notes
     -----
     Memory goes back to the allocator when its last user has let go: at once, in the order of the
-    stream that it was allocated on, to CuPy, RMM and allocators that take a stream; to others when
-    the work of that stream has completed, so that they may reuse it anywhere.
+    stream that it was allocated on, to CuPy, RMM and allocators that take a stream; to others, also
+    where only ``allocate`` or ``deallocate`` takes one, when the work of that stream has completed,
+    so that they may reuse it anywhere.
 
     An allocation on a stream that is capturing is not allowed: the other library does not know what
     a graph keeps. Closing the resource does nothing to the allocator.
@@ -196,6 +197,17 @@ def _stream_last(function: Any) -> Any:
     return by_name
 
 
+def _knows_no_stream(deallocate: Any) -> bool:
+    """Whether a function takes an address and a size, and no stream; some do not say."""
+    if deallocate is None or _takes_stream(deallocate):
+        return False
+    try:
+        inspect.signature(deallocate).bind(0, 0)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _is_address(given: object) -> bool:
     """Whether this is a number, of whatever type, and not an object that keeps memory."""
     keeps = hasattr(given, "ptr") or hasattr(given, "handle")
@@ -257,12 +269,13 @@ class _Allocation:
 class _InOrder:
     """Allocators that allocate and free in the order of a stream, which they are given."""
 
-    __slots__ = ("allocate", "allocator", "deallocate", "theirs")
+    __slots__ = ("allocate", "allocator", "deallocate", "late", "theirs")
 
     def __init__(self, allocator: Any, theirs: Callable[[Stream], Any]) -> None:
         self.allocator, self.theirs = allocator, theirs
         self.allocate = _stream_last(allocator.allocate)
-        self.deallocate = _stream_last(getattr(allocator, "deallocate", None))
+        deallocate = getattr(allocator, "deallocate", None)
+        self.deallocate, self.late = _stream_last(deallocate), _knows_no_stream(deallocate)
 
     def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
         theirs, deallocate = self.theirs(stream), self.deallocate
@@ -270,6 +283,8 @@ class _InOrder:
         if not _is_address(given):
             return _address(given), given
         _needs_deallocate(self.allocator)
+        if self.late:  # they give it to anyone
+            return index(given), _freed_late(deallocate, given, nbytes, stream)
         return index(given), _Allocation(lambda: deallocate(given, nbytes, theirs))
 
 
@@ -285,9 +300,11 @@ class _Anytime:
         given: Any = self.allocator.allocate(nbytes)
         if _is_address(given):
             _needs_deallocate(self.allocator)
-            owner = _Owner()
-            finalize(owner, self.allocator.deallocate, given, nbytes, stream=stream)
-            return index(given), owner
+            deallocate = self.allocator.deallocate
+            if _takes_stream(deallocate):
+                give_back = _stream_last(deallocate)
+                return index(given), _freed_late(give_back, given, nbytes, stream, stream)
+            return index(given), _freed_late(deallocate, given, nbytes, stream)
         address, owner = _address(given), _Owner()
         finalize(owner, _forget, given, stream=stream)
         return address, owner
@@ -297,6 +314,15 @@ class _Owner:
     """Something whose end can be watched."""
 
     __slots__ = ("__weakref__",)
+
+
+def _freed_late(
+    deallocate: Any, given: object, nbytes: int, stream: Stream, *more: Stream
+) -> _Owner:
+    """Return an owner whose end gives memory back once the work of the stream has completed."""
+    owner = _Owner()
+    finalize(owner, deallocate, given, nbytes, *more, stream=stream)
+    return owner
 
 
 def _forget(given: object) -> None:

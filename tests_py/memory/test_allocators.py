@@ -79,6 +79,20 @@ class Between(Arena):
         self.give(address, nbytes, stream)
 
 
+class InOrderOnce(InOrder):
+    """Takes the stream only where it allocates."""
+
+    def deallocate(self, address, nbytes):
+        self.give(address, nbytes)
+
+
+class AnytimeBack(Anytime):
+    """Takes the stream only where it frees."""
+
+    def deallocate(self, address, nbytes, stream):
+        self.give(address, nbytes, stream)
+
+
 class Objects(Arena):
     """Gives objects that keep the memory."""
 
@@ -93,7 +107,7 @@ class Objects(Arena):
         return self.Memory(self, nbytes)
 
 
-@pytest.fixture(params=[Anytime, InOrder, ByName, Between, Objects])
+@pytest.fixture(params=[Anytime, InOrder, ByName, Between, InOrderOnce, AnytimeBack, Objects])
 def arena(request, device, stream):
     made = request.param(device, stream)
     yield made
@@ -180,8 +194,9 @@ def test_memory_goes_back_behind_its_uses_elsewhere(device, stream):
     arena.memory.close()
 
 
-def test_allocators_without_streams_get_it_back_when_the_work_is_done(device, stream):
-    arena = Anytime(device, stream)
+@pytest.mark.parametrize("cls", [Anytime, InOrderOnce, AnytimeBack])
+def test_allocators_without_streams_get_it_back_when_the_work_is_done(cls, device, stream):
+    arena = cls(device, stream)
     x = cu.zeros(4, "i4", stream=stream, resource=ForeignMemoryResource(arena))
     stream.sync()
     go = held_up(stream)
@@ -191,7 +206,7 @@ def test_allocators_without_streams_get_it_back_when_the_work_is_done(device, st
     assert arena.given == []
     go.set()
     stream.sync()
-    assert gone(arena) == [(16,)]
+    assert gone(arena) == [(16, stream) if cls is AnytimeBack else (16,)]
     arena.memory.close()
 
 
