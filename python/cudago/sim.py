@@ -17,9 +17,10 @@ On NVIDIA's driver, use ``compute-sanitizer`` instead.
 
 from __future__ import annotations
 
+import inspect
 import json
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from . import _core
 from ._memory.device import Device
@@ -32,6 +33,7 @@ from ._memory.exported import (
 from .errors import CheckError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 __all__ = [
@@ -44,6 +46,14 @@ __all__ = [
     "create_semaphore",
     "reports",
 ]
+
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+_REFUSED: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (inspect.iscoroutinefunction, "an async function"),
+    (inspect.isasyncgenfunction, "an async generator"),
+    (inspect.isgeneratorfunction, "a generator"),
+)
 
 
 def check(
@@ -72,7 +82,8 @@ def check(
     Returns
     -------
     context manager
-        Of a list of str, filled with the reports when the block ends. It decorates functions too.
+        Of a list of str, filled with the reports when the block ends. It decorates functions too,
+        but not async ones and generators.
 
     Raises
     ------
@@ -107,6 +118,15 @@ class _Checks(_core.Block, ContextDecorator):
         self._found: list[str] = []
         text = wanted if raises else wanted + ",collect"
         self._plan((_core._set_checks, text), None, self._found)
+
+    def __call__(self, func: _F) -> _F:
+        for is_so, what in _REFUSED:
+            if is_so(func):
+                raise TypeError(
+                    f"check decorates a function, not {what}, which runs only after its call: "
+                    "write a with block in it"
+                )
+        return super().__call__(func)
 
     def _recreate_cm(self) -> Self:  # of ContextDecorator: a call of the function has its own block
         return type(self)(*self._given)

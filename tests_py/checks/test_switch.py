@@ -42,6 +42,25 @@ def test_check_leaves_other_exceptions_alone(stream, planted, ints):
         stream.sync()
 
 
+def test_functions_that_run_after_their_call_are_refused(driver):
+    async def coroutine(): ...
+
+    async def generator():
+        yield
+
+    def plain_generator():
+        yield
+
+    cases = {
+        "an async function": coroutine,
+        "an async generator": generator,
+        "a generator": plain_generator,
+    }
+    for what, func in cases.items():
+        with pytest.raises(TypeError, match=f"not {what}, which runs only after its call"):
+            cu.sim.check()(func)
+
+
 def test_unknown_checks(device):
     with pytest.raises(ValueError, match='got "leaks"'), cu.sim.check("leaks"):
         pass
