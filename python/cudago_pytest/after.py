@@ -23,6 +23,7 @@ _NEEDED = ("cudago._core", "cudago._ordinal", "cudago.errors")
 _SOON_S, _LATE_S = 2.0, 30.0
 FIXTURES = frozenset({"cu_device", "cu_stream", "cu_no_leaks"})
 failed = pytest.StashKey[bool]()
+unready = pytest.StashKey[bool]()  # a fixture has failed, or skips the test
 _streams = pytest.StashKey[list[str]]()  # of captures that were open after the test itself
 _told = pytest.StashKey[bool]()  # its failure says that it left captures open
 
@@ -38,7 +39,7 @@ def ours(item: pytest.Item) -> bool:
 
 def begin(item: pytest.Item) -> None:
     """Forget what an earlier run of the same test has left, as plugins that repeat tests do it."""
-    item.stash[failed] = item.stash[_told] = False
+    item.stash[failed] = item.stash[unready] = item.stash[_told] = False
     item.stash[_streams] = []
 
 
@@ -48,6 +49,7 @@ def prepared(item: pytest.Item) -> Generator[None, object, object]:
     try:
         return (yield)
     except BaseException as e:
+        item.stash[unready] = True
         item.stash[failed] = not isinstance(e, pytest.skip.Exception)
         raise
 

@@ -44,7 +44,7 @@ def cu_no_leaks(request: pytest.FixtureRequest, cu_device: cudago.Device) -> Ite
     known = {id(o): weakref.ref(o) for o in objects}
     del objects
     yield
-    if request.node.stash.get(after.failed, False):
+    if any(request.node.stash.get(key, False) for key in (after.failed, after.unready)):
         return  # its traceback still has them
     for name in request.node.funcargs.keys() - earlier:
         del request.node.funcargs[name]  # of a fixture that is over: pytest lets go of it later

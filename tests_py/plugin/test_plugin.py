@@ -258,6 +258,21 @@ def test_leaks_are_named(pytester, project):
     )
 
 
+def test_what_a_fixture_that_skips_keeps_is_no_leak(pytester, project):
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.fixture
+        def skipping(cu_device, cu_stream):
+            kept = cu_device.allocate(64, stream=cu_stream)
+            pytest.skip("not here")
+        def test_is_not_reached(cu_no_leaks, skipping):
+            pass
+        """
+    )
+    project().assert_outcomes(skipped=1)
+
+
 def test_a_leak_that_cannot_be_shown_is_named(pytester, project):
     pytester.makepyfile(
         """
