@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -221,11 +222,20 @@ def test_from_file(stream, tmp_path):
         cu.Program.from_file(file).compile()
     with pytest.raises(cu.CompileError, match=r"named\.cu\(1\): error"):
         cu.Program.from_file(file, options=cu.ProgramOptions(name="named.cu")).compile()
+    file.write_text(KERNEL.replace("VALUE", "13"), "utf-8-sig")  # as editors of Windows write it
+    assert stored(cu.Program.from_file(file).compile(), stream) == 13
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(UnicodeDecodeError):
         cu.Program.from_file(file)
     with pytest.raises(FileNotFoundError):
         cu.Program.from_file(tmp_path / "nowhere.cu")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text")
+def test_from_a_file_with_a_name_that_is_no_text(stream, tmp_path):
+    file = tmp_path / "kernel\udcff.cu"
+    file.write_text(KERNEL.replace("VALUE", "14"))
+    assert stored(cu.Program.from_file(file).compile(), stream) == 14
 
 
 def test_save(driver, stream, tmp_path):

@@ -120,6 +120,17 @@ def test_a_tuple_of_two_macros_is_refused(driver, macros):
         cu.ProgramOptions(define_macro=(1, 2))
 
 
-def test_a_bool_is_a_number_in_a_macro(driver):
-    options = cu.ProgramOptions(define_macro={"YES": True, "NO": False})
+class Three:
+    def __index__(self):
+        return 3
+
+
+def test_an_object_that_is_a_number_is_that_number(driver):
+    options = cu.ProgramOptions(define_macro={"THREE": Three()}, diag_suppress=Three())
+    cu.Program("static_assert(THREE == 3);" + SOURCE, options=options).compile("ptx", cache=False)
+
+
+@pytest.mark.parametrize(("yes", "no"), [(True, False), (np.True_, np.False_)])
+def test_a_bool_is_a_number_in_a_macro(driver, yes, no):
+    options = cu.ProgramOptions(define_macro={"YES": yes, "NO": no})
     cu.Program("static_assert(YES == 1 && NO == 0);" + SOURCE, options=options).compile("ptx")

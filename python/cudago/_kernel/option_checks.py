@@ -36,7 +36,24 @@ def texts_of(value: Any) -> list[str]:
     if value is None:
         return []
     one = isinstance(value, str) or not _is_sequence(value)
-    return [os.fspath(v) if _is_path(v) else str(v) for v in ([value] if one else value)]
+    return [_text(v) for v in ([value] if one else value)]
+
+
+def _text(value: Any) -> str:
+    return os.fspath(value) if _is_path(value) else str(plain(value))
+
+
+def plain(value: Any) -> Any:
+    """Return a number or a bool of another type as one of Python, whose text is its value."""
+    if is_bool(value):
+        return int(value)
+    return operator.index(value) if _is_integer(value) else value
+
+
+def is_bool(value: object) -> bool:
+    """Whether this is a bool, of NumPy too, which is not imported for it."""
+    cls = type(value)
+    return cls is bool or (cls.__module__ == "numpy" and cls.__name__ in ("bool", "bool_"))
 
 
 def _is_path(value: object) -> TypeGuard[os.PathLike[str]]:
@@ -146,7 +163,7 @@ def _macros(name: str, value: Any) -> bool:
 def _macro(name: str, key: Any, meaning: Any) -> bool:
     if not _str(f"a name in {name}", key):
         return False
-    number = isinstance(meaning, float) or _is_integer(meaning)
+    number = isinstance(meaning, float) or _is_integer(meaning) or is_bool(meaning)
     return meaning is None or number or _str(f"{name}[{key!r}]", meaning)
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
 from dataclasses import replace
@@ -20,8 +21,6 @@ from .object_code import ObjectCode
 from .program_options import ProgramOptions, expect_options
 
 if TYPE_CHECKING:
-    import os
-
     from .._memory.device import Device
 
 __all__ = ["Program"]
@@ -121,10 +120,11 @@ class Program:
         """
         file = Path(path)
         language = _KINDS.get(file.suffix, "c++") if kind is None else kind
-        source = file.read_bytes() if language == "nvvm" else file.read_text(encoding="utf-8")
+        source = file.read_bytes() if language == "nvvm" else file.read_text("utf-8-sig")
         made = cls(source, language, options=options)
         if made._options.name == ProgramOptions.name:
-            made._options = replace(made._options, name=str(file))
+            name = os.fsencode(file).decode(errors="replace")  # the compilers know UTF-8 alone
+            made._options = replace(made._options, name=name)
         return made
 
     def compile(

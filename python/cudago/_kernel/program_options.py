@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from . import nvvm
 from .headers import directories, may_include
-from .option_checks import check, is_mapping, is_pair, texts_of
+from .option_checks import check, is_mapping, is_pair, plain, texts_of
 from .standard import built_in
 
 __all__ = ["ProgramOptions"]
@@ -309,8 +309,7 @@ def _macros(value: Any) -> list[str]:
 
 
 def _macro(name: str, value: Any) -> str:
-    value = int(value) if isinstance(value, bool) else value
-    return name if value is None else f"{name}={value}"
+    return name if value is None else f"{name}={plain(value)}"
 
 
 def expect_options(options: Any) -> None:
