@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import sys
 from pathlib import Path
 
@@ -253,6 +254,15 @@ def test_a_wrong_setting(script):
     assert said in run.stdout
     run = script.run(COMMAND, CUDAGO_DRIVER="sim", CUDAGO_SIM="devices=0")
     assert "problem: CUDAGO_SIM, the settings of the simulated driver: devices must" in run.stdout
+
+
+def test_folders_of_the_loader_may_have_any_names(script, tmp_path):
+    loader = tmp_path / "ldconfig"
+    loader.write_bytes(b"#!/bin/sh\necho 'libcuda.so.1 => /opt/\xff/libcuda.so.1'\n")
+    loader.chmod(0o755)
+    path = os.pathsep.join((str(tmp_path), os.environ["PATH"]))
+    run = script.run(COMMAND, CUDAGO_DRIVER="sim", PATH=path)
+    assert run.stderr == ""
 
 
 def test_the_command(script, driver, device):

@@ -59,6 +59,12 @@ def test_a_kernel_that_runs(script, driver, device):
     assert lines[-1].endswith("up to 128 threads a block")
 
 
+def test_what_comments_say_is_no_version(script):
+    before = "/*\n.version 9.9\n.target sm_999\n*/\n"
+    done = run(script, before + HEAD.format("sm_50") + GOOD, CUDAGO_DRIVER="sim")
+    assert done.stdout.splitlines()[0] == "file.ptx: 1 kernel, PTX 7.0 for sm_50"
+
+
 def test_one_kernel_runs_and_another_does_not(script):
     done = run(script, HEAD.format("sm_50") + GOOD + COUNTING, CUDAGO_DRIVER="sim")
     assert (done.returncode, done.stderr) == (1, "")

@@ -114,8 +114,9 @@ def examine(machine: Machine) -> Iterator[Finding]:
 def _loader() -> str:
     for program in ("ldconfig", "/sbin/ldconfig"):
         try:
+            # Folders may have names in any encoding.
             return subprocess.run(
-                [program, "-p"], capture_output=True, text=True, check=True
+                [program, "-p"], capture_output=True, text=True, errors="replace", check=True
             ).stdout
         except (OSError, subprocess.CalledProcessError):
             continue

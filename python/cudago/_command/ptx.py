@@ -64,11 +64,12 @@ def main(options: argparse.Namespace) -> int:
         why = getattr(e, "strerror", None) or e
         print(f"{options.file} must be a text file of PTX: {why}", file=sys.stderr)
         return 1
-    if not re.search(r"^\s*\.version\s", _COMMENT.sub(" ", text), re.M):
+    said = _COMMENT.sub(" ", text)
+    if not re.search(r"^\s*\.version\s", said, re.M):
         print(f"{options.file} must be a text file of PTX: it has no .version", file=sys.stderr)
         return 1
     version, target = (
-        found[1] if (found := re.search(rf"^\s*\.{word}\s+([\w.]+)", text, re.M)) else "?"
+        found[1] if (found := re.search(rf"^\s*\.{word}\s+([\w.]+)", said, re.M)) else "?"
         for word in ("version", "target")
     )
     kernels = declared(text)
