@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import after, captures, settings
+from . import after, captures, fixtures, settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -87,11 +87,12 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    """Leave to a fixture the capture that it holds open for several tests."""
+    """Leave to a fixture what it holds open for several tests, captures too."""
     if fixturedef.scope == "function":
         return (yield)
     before = captures.graphs()
-    result = yield
+    with fixtures.left_out(request.session):
+        result = yield
     captures.keep(request.session, [g for g in captures.graphs() if g not in before])
     return result
 
@@ -105,9 +106,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Do the same for its fixtures."""
+    """Do the same for its fixtures, and look for leaks."""
     __tracebackhide__ = True
-    return (yield from after.ended(item))
+    try:
+        result = yield from after.ended(item)
+    except BaseException:
+        fixtures.forget(item)
+        raise
+    fixtures.look(item)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

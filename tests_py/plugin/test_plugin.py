@@ -273,6 +273,45 @@ def test_what_a_fixture_that_skips_keeps_is_no_leak(pytester, project):
     project().assert_outcomes(skipped=1)
 
 
+def test_what_others_keep_until_later_is_no_leak(pytester, project):
+    pytester.makepyfile(
+        """
+        import cudago as cu, pytest, unittest
+        @pytest.fixture(scope="module")
+        def inner(cu_device):
+            return cu.zeros(8, stream=cu_device.default_stream)
+        @pytest.fixture(scope="module")
+        def late(request, cu_device):
+            return request.getfixturevalue("inner"), cu_device.create_event()
+        @pytest.fixture
+        def uses(request):
+            return request.getfixturevalue("late")
+        KEPT = []
+        def test_leaks_beside(cu_no_leaks, uses):
+            KEPT.append(cu.zeros(8, stream=cu.Device().default_stream))
+        def test_uses(cu_no_leaks, uses): pass
+        class TestClass:
+            @pytest.fixture(autouse=True)
+            def made(self, cu_stream):
+                self.t = cu.zeros(3, stream=cu_stream)
+                yield
+                assert self.t.shape == (3,)
+            def test_attribute(self, cu_no_leaks): self.u = self.t[1:]
+        @pytest.mark.usefixtures("cu_no_leaks")
+        class TestCase(unittest.TestCase):
+            def setUp(self): self.t = cu.zeros(3, stream=cu.Device().default_stream)
+            def test_attribute(self): self.u = self.t[1:]
+            def test_leaks(self): KEPT.append(self.t)
+        """
+    )
+    result = project()
+    result.assert_outcomes(passed=5, errors=2)
+    result.stdout.fnmatch_lines(
+        ["*leaves objects open: Buffer: * Tensor: 1 new *", "ERROR *::test_leaks_beside*"]
+    )
+    result.stdout.fnmatch_lines(["ERROR *::TestCase::test_leaks*"])
+
+
 def test_a_leak_that_cannot_be_shown_is_named(pytester, project):
     pytester.makepyfile(
         """
