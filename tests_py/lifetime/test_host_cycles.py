@@ -95,9 +95,11 @@ def test_an_owner_that_has_its_stream(device):
 
 def test_numbers_that_are_converted_stay(x, stream):
     """The copy that was made of them is what the graph reads."""
-    numbers = array.array("d", range(32))
+    numbers = list(range(32))
     with stream.capture() as graph:
         x.buffer[:128].view("i4").copy_from(numbers, stream=stream)
+        with pytest.raises(BufferError, match="a capture does not convert it"):
+            x.buffer[:128].view("i4").copy_from(array.array("d", numbers), stream=stream)
     del numbers
     junk = [np.full(32, 77, "i4") for _ in range(1000)]
     with graph.instantiate() as step:
