@@ -91,7 +91,7 @@ def test_nothing_else(added, tensor, device, stream):
                 node.update(a=wrong)
         with pytest.raises(TypeError, match="has no parameter 'q'"):
             node.update(q=1)
-        with pytest.raises(ValueError, match="goes over strides, .* and cannot use slots"):
+        with pytest.raises(ValueError, match=r"goes over strides, .* and cannot use slots"):
             node.update(x=cu.slot("x", x))
     params = node.params
     with pytest.raises(ValueError, match="is one of cudago's own"):
