@@ -37,21 +37,11 @@ func (c *Context) hold() error {
 
 func (c *Context) release() { c.calls.end() }
 
-// destroy makes a release call that need not wait for captures. It does nothing
-// if c is lost, and is postponed during a reset, or if the call could not be
-// made for a reason that may pass.
-func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) error {
-	return c.destroyIf(func() (func(), bool) { return func() {}, true }, op, what, f)
-}
-
-// destroyRelated is destroy of what shares state with graphs, for a caller that has
-// locked Driver.related.
+// destroyRelated makes a release call that need not wait for captures, of what shares
+// state with graphs: the caller has locked Driver.related, or nothing is related to
+// it. It does nothing if c is lost, and is postponed during a reset, or if the call
+// could not be made for a reason that may pass.
 func (c *Context) destroyRelated(op, what string, f func(driver.API) driver.CUresult) error {
-	return c.destroyIf(func() (func(), bool) { return c.drv.related.Unlock, c.drv.related.TryLock() }, op, what, f)
-}
-
-// destroyIf is destroy, which may is asked before it is tried again.
-func (c *Context) destroyIf(may func() (after func(), now bool), op, what string, f func(driver.API) driver.CUresult) error {
 	p, err := c.attempt(op, f)
 	if p == done {
 		return err
@@ -60,11 +50,10 @@ func (c *Context) destroyIf(may func() (after func(), now bool), op, what string
 		if c.state.Load() == contextLost {
 			return done
 		}
-		after, now := may()
-		if !now {
+		if !c.drv.related.TryLock() {
 			return soon
 		}
-		defer after()
+		defer c.drv.related.Unlock()
 		p, err := c.attempt(op, f)
 		if p == done && err != nil {
 			c.drv.warn(what, err)
@@ -74,7 +63,7 @@ func (c *Context) destroyIf(may func() (after func(), now bool), op, what string
 	return nil
 }
 
-// tryDestroy is destroy for a caller that tries again by itself, which it has to if it
+// tryDestroy is destroyRelated for a caller that tries again by itself, which it has to if it
 // reports false.
 func (c *Context) tryDestroy(op string, f func(driver.API) driver.CUresult) (ended bool, err error) {
 	p, err := c.attempt(op, f)

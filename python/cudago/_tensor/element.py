@@ -76,12 +76,18 @@ def _has_complex(values: Any) -> bool:
     if isinstance(values, int | float):
         return False
     try:
-        array = np.asarray(values)
+        array: np.ndarray[Any, Any] = np.asarray(values)
     except (TypeError, ValueError, OverflowError):  # which the conversion tells
         return False
     if array.dtype.kind == "O":  # as scalars of ml_dtypes beside other numbers are
-        return any(isinstance(x, np.generic) and is_complex(x.dtype) for x in array.flat)
+        found: list[Any] = list(array.flat)
+        return any(isinstance(x, np.generic) and is_complex(_type_of(x)) for x in found)
     return is_complex(array.dtype)
+
+
+def _type_of(scalar: Any) -> np.dtype[Any]:
+    """Return the type of a scalar of NumPy's."""
+    return scalar.dtype  # type: ignore[no-any-return]
 
 
 def element(value: Any, name: str) -> bytes:

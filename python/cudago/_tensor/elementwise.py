@@ -26,6 +26,7 @@ from .expression import (
     compiled,
     config_for,
     declared,
+    is_several,
     room,
     wrong_count,
 )
@@ -33,6 +34,8 @@ from .placeholder import closed, told, with_types
 from .tensor import Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .._kernel.kernel import Kernel
     from .._kernel.program_options import ProgramOptions
     from .._stream.stream import Stream
@@ -215,7 +218,7 @@ class ElementwiseKernel:
             return self._of(types)(*values, stream=on, out=out, shape=shape)
         given = zip(args, self._inputs, strict=True)
         values = [argument(a, d, self._name, on) for a, d in given]
-        outs = self._given(out)
+        outs: tuple[Tensor, ...] = self._given(out)
         tensors = [v for v in (*values, *outs) if isinstance(v, Tensor)]
         shapes = [t.shape for t in tensors]
         if shape is not None:
@@ -239,7 +242,7 @@ class ElementwiseKernel:
                 launch(on, config_for(outs[0].size), kernel, *values, *outs, outs[0].size)
         else:
             outs = self._strided(values, is_tensor, whole, on, outs)
-        return outs if len(outs) > 1 else outs[0]
+        return outs[0] if len(self._outputs) == 1 else outs
 
     def _of(self, types: dict[str, Element]) -> ElementwiseKernel:
         """Return the kernel for types that the tensors of a call have told."""
@@ -261,13 +264,14 @@ class ElementwiseKernel:
         if out is None:
             return ()
         count = len(self._outputs)
-        if count > 1 and not (isinstance(out, tuple | list) and len(out) == count):
-            got = f"{len(out)} of them" if isinstance(out, tuple | list) else type(out).__name__
+        several: Sequence[Any] | None = out if is_several(out) else None
+        if count > 1 and (several is None or len(several) != count):
+            got = type(out).__name__ if several is None else f"{len(several)} of them"
             names = ", ".join(d.name for d in self._outputs)
             raise TypeError(
                 f"out of {self._name} must be a tuple of {count} tensors, {names}, got {got}"
             )
-        outs = tuple(out) if count > 1 else (out,)
+        outs: tuple[Any, ...] = tuple(several) if several and count > 1 else (out,)
         for one, declaration in zip(outs, self._outputs, strict=True):
             check(one, declaration, self._name)
         return outs

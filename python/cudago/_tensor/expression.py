@@ -249,6 +249,11 @@ def room(shape: Dims, element: Element, name: str, stream: Stream) -> Tensor:
     return tensor
 
 
+def is_several(out: Any) -> bool:
+    """Whether `out` of a call is a tuple of outputs, or a list."""
+    return isinstance(out, tuple | list)
+
+
 def check_preamble(preamble: Any) -> None:
     """Raise TypeError if this is no source."""
     if not isinstance(preamble, str):

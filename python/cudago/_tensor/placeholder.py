@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .expression import TYPES, Declared
+from .expression import TYPES, Declared, is_several
 from .number import is_of_numpy
 from .operand import shared
 from .tensor import Tensor
@@ -34,7 +34,7 @@ def told(
     for d, value in zip(inputs, args, strict=True):
         tensor = None if is_of_numpy(value) else shared(value, stream, f"{d.name} of {name}")
         given.append(value if tensor is None else tensor)
-    outs = out if isinstance(out, tuple | list) else [out]
+    outs: Sequence[Any] = out if is_several(out) else [out]
     types: dict[str, Element] = {}
     for d, value in [*zip(inputs, given, strict=True), *zip(outputs, outs, strict=False)]:
         if d.is_open and isinstance(value, Tensor) and d.spelled not in types:
