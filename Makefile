@@ -21,7 +21,7 @@ SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
 GENERATED := $(wildcard cuda/z*.go internal/ptxvm/lane/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
 	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/border/z* \
-	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst docs/reference/performance.rst)
+	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst docs/reference/performance.rst docs/reference/order.rst)
 
 # Packages whose own files use cgo are tested without the race detector: it sees nothing of C. Package ptxvm and those below
 # it are tested both ways: beside the detector they try few numbers.
@@ -189,13 +189,14 @@ fmt: $(VENV)/tools $(TOOLS) ## format Go, C and Python
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix-only -q .
 
-gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
+gen: $(VENV)/tools $(MODULE) ## rewrite the generated files that have changed
 	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/lane/gen
 	. $(TOOLS) && $(PY) pyext/gen.py
 	$(if $(wildcard pyext/gendocs.py),$(PY) pyext/gendocs.py)
 	$(PY) benchmarks/results.py page
+	CUDAGO_DRIVER=sim PYTHONPATH=tests_py:python $(PY) -m promises.table > build/order.rst && mv build/order.rst docs/reference/order.rst
 
-gen-check: $(VENV)/tools $(TOOLS) ## fail if the generated files are not what make gen makes
+gen-check: $(VENV)/tools $(MODULE) ## fail if the generated files are not what make gen makes
 	@before=$$(cat $(sort $(GENERATED)) | cksum) && $(MAKE) --no-print-directory gen && \
 	after=$$(cat $(sort $(GENERATED)) | cksum) && \
 	{ [ "$$before" = "$$after" ] || { echo 'generated files were out of date; see git diff' >&2; exit 1; }; }

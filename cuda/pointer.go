@@ -67,6 +67,23 @@ func (c *Context) PointerInfo(ptr uint64) (PointerInfo, error) {
 	return info, nil
 }
 
+// Reaches reports whether kernels in c can use the memory at an address, which is
+// what cuPointerGetAttribute says of CU_POINTER_ATTRIBUTE_DEVICE_POINTER: on two
+// H200 with driver 580.159 it knows of cuCtxEnablePeerAccess,
+// cuMemPoolSetAccess and cuMemSetAccess.
+func (c *Context) Reaches(ptr uint64) (bool, error) {
+	leave, err := c.Enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	_, r := c.drv.api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_DEVICE_POINTER, driver.CUdeviceptr(ptr))
+	if r == driver.CUDA_ERROR_INVALID_VALUE {
+		return false, nil
+	}
+	return r == driver.CUDA_SUCCESS, c.check("cuPointerGetAttribute", r)
+}
+
 // BufferID returns the number of the allocation that an address is in, which no
 // other allocation of this process ever has; 0 if the driver does not know the
 // address. It calls cuPointerGetAttribute.

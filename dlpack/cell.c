@@ -34,6 +34,7 @@ void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell
     c->ordinal = -1;
     c->release = release;
     c->next = NULL;
+    c->uses.n = c->uses.cap = 0;
     c->id = number(c->kind);
     count(c->kind, 1);
 }
@@ -87,6 +88,12 @@ long cudago_cells_drain(void) {
 }
 
 void cudago_cells_set_poke(int (*poke)(void)) { atomic_store_explicit(&wake, poke, memory_order_release); }
+
+static void (*uses_end)(cudago_uses *); /* guarded by the GIL */
+void cudago_cells_set_uses_end(void (*end)(cudago_uses *)) { uses_end = end; }
+void cudago_cell_end_uses(cudago_cell *c) {
+    if (c->uses.n && uses_end) uses_end(&c->uses);
+}
 
 uint64_t cudago_cell_last_id(void) { return atomic_load_explicit(&last_id, memory_order_relaxed); }
 

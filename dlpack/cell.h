@@ -32,6 +32,24 @@ enum cudago_cell_kind {
     CUDAGO_CELL_KINDS
 };
 
+/* A stream, and the position up to which it uses something; the clock, held, says what positions mean. This package makes
+ * room for uses in each cell, and nothing else: pyext/stream/uses.c notes them, under the GIL. */
+struct cudago_clock;
+typedef struct {
+    struct cudago_clock *clock;
+    uint64_t position;
+    uint32_t reserved; /* calls that are about to use it or are in the driver with it */
+} cudago_use;
+enum { CUDAGO_USES_INLINE = 2 };
+/* A set of uses, one for each stream. */
+typedef struct {
+    uint32_t n, cap; /* cap 0: they are in some */
+    union {
+        cudago_use some[CUDAGO_USES_INLINE];
+        cudago_use *many;
+    };
+} cudago_uses;
+
 /* One allocation or foreign object, counted. C memory; Go and Python refer to it, it refers to neither except through
  * its kind's release function. Everything but refs and next is constant after cudago_cell_init and the maker's own
  * assignments; the size of virtual memory may grow, under the GIL. */
@@ -49,6 +67,9 @@ typedef struct cudago_cell {
     void (*release)(struct cudago_cell *);
     struct cudago_cell *next; /* drop stack */
     uint64_t id;              /* never 0, never used twice */
+    /* By streams whose order its end does not follow by itself: who is given the memory comes after them, and so does its
+     * end. Empty once the release function frees the struct. */
+    cudago_uses uses;
 } cudago_cell;
 
 /* Sets refs to 1, takes a new id and counts the cell as live. The caller fills in the rest. Needs the GIL, except for
@@ -84,6 +105,11 @@ void cudago_cells_set_poke(int (*poke)(void));
 /* What is told of a cell with CUDAGO_CELL_WATCHED when its last holder has let go, before its release function runs. It
  * may run Python code. */
 void cudago_cells_tell(void (*ended)(cudago_cell *));
+
+/* Frees the uses of a cell in its release function, by the function that was set; GIL held. In a forked child, where that
+ * function is not to be called, they are left. */
+void cudago_cell_end_uses(cudago_cell *c);
+void cudago_cells_set_uses_end(void (*end)(cudago_uses *));
 
 /* The id of the cell that was initialised last, host memory aside. */
 uint64_t cudago_cell_last_id(void);

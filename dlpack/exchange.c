@@ -200,6 +200,7 @@ void cudago_dl_delete_legacy(DLManagedTensor *m) {
 
 static void foreign_release(cudago_cell *c) {
     foreign *f = (foreign *)c;
+    cudago_cell_end_uses(c);
     if (f->of) f->of->released++;
     if (f->note) cudago_note_end(f->note);
     if (f->object) f->release(f->object);

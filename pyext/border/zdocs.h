@@ -801,8 +801,9 @@
     "    PyTorch's, use the table, which is faster.\n" \
     "stream : Stream or int, optional\n" \
     "    Stream on which the tensor will be used: a Stream, an object with ``__cuda_stream__``, or a\n" \
-    "    number; by default the legacy default stream. The producer makes it wait for pending work;\n" \
-    "    -1 means that no wait is needed. Ignored for host memory.\n" \
+    "    number; by default the legacy default stream. It waits for the pending work of the\n" \
+    "    producer, and for that of cudago if the memory is cudago's; -1 means that no wait is needed.\n" \
+    "    For a Tensor of cudago only a stream that is named waits.\n" \
     "device : Device, str or tuple of int, optional\n" \
     "    Where the Tensor is to be: a Device, \"cpu\", \"cuda\", \"cuda:1\", or DLPack's type and number.\n" \
     "    A tensor that is elsewhere is copied, on the device's default stream.\n" \

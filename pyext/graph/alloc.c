@@ -77,9 +77,7 @@ PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t
 
 /* The address stays reserved as long as the cell lives. */
 static void release_graph_memory(cudago_cell *cell) {
-    cudago_go_cell *c = (cudago_go_cell *)cell;
-    if (!cudago_forked) cudagoGraphMemoryRelease(c->id);
-    free(c);
+    cudago_go_cell_release((cudago_go_cell *)cell, cudagoGraphMemoryReleaseAfter);
 }
 
 /* _buffer(node): a Buffer over what an alloc node allocates. */

@@ -11,9 +11,12 @@ package graph
 import "C"
 
 import (
+	"unsafe"
+
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/memory"
 	"github.com/cudago/cudago/pyext/stream"
 )
 
@@ -79,17 +82,23 @@ func cudagoGraphMemory(id, node C.uint64_t, ptr, size *C.uint64_t, ordinal *C.in
 	return memory
 }
 
-// cudagoGraphMemoryRelease leaves the memory to the reaper: destroying the graph
-// that it held may wait.
+// cudagoGraphMemoryReleaseAfter leaves the memory to the reaper, after its uses:
+// destroying the graph that it held, which may be what it ends with, may wait. It
+// needs the GIL, as [memory.AfterUses] does.
 //
-//export cudagoGraphMemoryRelease
-func cudagoGraphMemoryRelease(memory C.uint64_t) {
-	if hold, ok := memories.Take(uint64(memory)); ok {
+//export cudagoGraphMemoryReleaseAfter
+func cudagoGraphMemoryReleaseAfter(id, _ C.uint64_t, others, positions *C.uint64_t, n C.int) {
+	slice := func(p *C.uint64_t) []uint64 { return unsafe.Slice((*uint64)(p), int(n)) }
+	hold, ok := memories.Take(uint64(id))
+	if !ok {
+		return
+	}
+	memory.AfterUses(0, slice(others), slice(positions), func() {
 		border.Reaper.Add(border.Once(func() error {
 			hold.Release()
 			return nil
 		}))
-	}
+	})
 }
 
 //export cudagoGraphMemoryFree

@@ -23,8 +23,7 @@ QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uin
 /* The cell that graphs keep. */
 static void release_kept(cudago_cell *cell) {
     cudago_captured_cell *c = (cudago_captured_cell *)cell;
-    if (!cudago_forked) cudagoGraphMemoryRelease(c->go.id);
-    free(c);
+    cudago_go_cell_release(&c->go, cudagoGraphMemoryReleaseAfter);
 }
 
 /* While callbacks are alive without the GIL: a free may wait for another thread's full launch queue. */

@@ -44,7 +44,7 @@ int cudago_fills(OperandObject *o, uint32_t width) {
 /* A node may use another device's memory if the graph's device has access to it. */
 int cudago_node_reaches(int32_t device, OperandObject *o, const char *what) {
     if (!o->nbytes) return PyErr_Format(PyExc_ValueError, "%s has 0 bytes: a node needs at least one", what), -1;
-    return cudago_reaches(o->cell, o->device, device, what, "graph");
+    return cudago_reaches(o->cell, 0, o->device, device, what, "graph");
 }
 
 static QUIET int raise_sizes(const OperandObject *dst, const OperandObject *src) {

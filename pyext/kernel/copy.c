@@ -332,7 +332,7 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     if (cudago_writable(b.readonly, "the buffer") || cudago_fill_fits(width, b.ptr, b.size)) return -1;
     if (!b.size) return 0;
     int capturing = cudago_capturing(s);
-    if (capturing < 0 || cudago_stream_reaches(b.cell, home(b.cell, self->device), s->device, "the memory")) return -1;
+    if (capturing < 0 || cudago_stream_accesses(b.cell, b.ptr, home(b.cell, self->device), s->device, "the memory")) return -1;
     if (capturing) return mine ? cudago_record.memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
     if (cudago_cell_reserve(b.cell, s)) return -1;
     return fill_away(s, &b, value, width);

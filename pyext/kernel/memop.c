@@ -118,7 +118,7 @@ PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_
     OperandObject *o = cudago_memop_operand(args[1], m.waits);
     if (!o) return NULL;
     cudago_note_site();
-    int r = cudago_stream_reaches(o->cell, o->device, stream->device, m.waits ? "src" : "dst");
+    int r = cudago_stream_accesses(o->cell, o->address, o->device, stream->device, m.waits ? "src" : "dst");
     if (!r) r = memop_now(stream, o, &value, &m);
     Py_DECREF(o);
     if (r) return NULL;

@@ -102,7 +102,7 @@ static int from_cai(OperandObject *o, PyObject *object, PyObject *interface, int
     if (ok && o->readonly && flags & OPERAND_WRITABLE) return PyErr_Format(PyExc_BufferError, "%s is read-only", what), -1;
     o->address = address;
     o->nbytes = nbytes;
-    o->device = -1;
+    o->device = ok && nbytes ? cudago_address_device(address) : -1; /* the protocol does not say it */
     o->interface = 1;
     if (!ok) return -1;
     o->of = &cudago_producer_of(Py_TYPE(object)).peer->ways[CUDAGO_WAY_INTERFACE];
@@ -297,6 +297,10 @@ int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream, int32_t *
     DLDevice on = {kDLCUDA, *at};
     PyObject *obj = o->object;
     *stream = o->stream;
+    if (o->interface && o->stream) { /* the protocol does not say that it is of the memory's device, only the handle may */
+        int32_t of = cudagoConsumerDevice(o->stream);
+        if (of >= 0) *at = of;
+    }
     if (o->interface || o->host || o->at_rest) return 0;
     if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj) || cudago_is(obj, CLS_DESCRIPTOR) ||
         o->array) return 0;

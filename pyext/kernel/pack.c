@@ -23,16 +23,16 @@ const char *cudago_parameter_name(int index) {
 }
 
 /* Memory of another device is fine if the kernel's device has access to it. */
-static QUIET int check_other_device(packing *pk, const cudago_cell *cell, int32_t device) {
-    int can = cudago_reachable(cell, device, pk->k->device);
+static QUIET int check_other_device(packing *pk, const cudago_cell *cell, uint64_t address, int32_t device) {
+    int can = cudago_reachable(cell, address, device, pk->k->device);
     if (can) return can < 0 ? -1 : 0;
     PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is on device %d, the kernel on device %d, " CUDAGO_HAS_NO_ACCESS,
                  pk->index, pk->kernel->name, device, pk->k->device);
     return -1;
 }
 
-static inline QUIET int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
-    return device < 0 || device == pk->k->device ? 0 : check_other_device(pk, cell, device);
+static inline QUIET int check_device(packing *pk, const cudago_cell *cell, uint64_t address, int32_t device) {
+    return device < 0 || device == pk->k->device ? 0 : check_other_device(pk, cell, cell && cell->ptr ? cell->ptr : address, device);
 }
 
 /* Whoever has read-only memory relies on it: the hash of bytes is kept, an array may be mapped from a file. So the code
@@ -92,7 +92,7 @@ static int check_home(const packing *pk, const DescriptorObject *d) {
 }
 
 int cudago_pack_keep(packing *pk, OperandObject *o) {
-    if (check_device(pk, o->cell, o->device)) return -1;
+    if (check_device(pk, o->cell, o->address, o->device)) return -1;
     if (cudago_is(o->object, CLS_DESCRIPTOR) && check_home(pk, (DescriptorObject *)o->object)) return -1;
     if (o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
@@ -146,7 +146,7 @@ static int pack_descriptor(packing *pk, const cudago_param *p, PyObject *arg, ui
 
 /* Of a record: what it describes may be lost by now, but is held. */
 static int pack_descriptor_again(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
-    if (copy_descriptor(pk, p, o->object, to) || check_device(pk, o->cell, o->device)) return -1;
+    if (copy_descriptor(pk, p, o->object, to) || check_device(pk, o->cell, 0, o->device)) return -1;
     int is_constant = cudago_is_constant(o->cell);
     if ((o->readonly || is_constant) && check_reads(pk, o->object, is_constant)) return -1;
     return keep(pk, o);
@@ -361,7 +361,7 @@ QUIET int cudago_pack_now(packing *pk) {
         } else if (native_now(pk->args[pk->index], &memory, &device)) {
             return cudago_raise_parameter_closed(pk);
         }
-        if (check_device(pk, memory.cell, device)) return -1;
+        if (check_device(pk, memory.cell, memory.ptr, device)) return -1;
         readonly |= memory.readonly | cudago_is_constant(memory.cell);
         if (pk->k->params[pk->index].size == 8) memcpy(pk->params[pk->index], &memory.ptr, 8); /* a tensor map is there already */
         pk->used[i] = memory.cell;

@@ -11,8 +11,7 @@
 
 static void release_variable(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
-    if (!cudago_forked) cudagoVariableRelease(c->id);
-    free(c);
+    cudago_go_cell_release(c, cudagoVariableReleaseAfter);
 }
 
 static void fill_cell(cudago_go_cell *c, int32_t device, uint64_t ptr, uint64_t size) {

@@ -11,8 +11,11 @@ package kernel
 import "C"
 
 import (
+	"unsafe"
+
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/memory"
 )
 
 // holders are the modules that variables keep loaded, one for each Buffer that
@@ -58,11 +61,26 @@ func cudagoVariable(
 // the device.
 //
 //export cudagoVariableRelease
-func cudagoVariableRelease(id C.uint64_t) {
-	if m, ok := holders.Take(uint64(id)); ok {
+func cudagoVariableRelease(id C.uint64_t) { variableRelease(uint64(id), nil, nil) }
+
+// cudagoVariableReleaseAfter does so after the uses of the variable. It needs the
+// GIL, as [memory.AfterUses] does.
+//
+//export cudagoVariableReleaseAfter
+func cudagoVariableReleaseAfter(id, _ C.uint64_t, others, positions *C.uint64_t, n C.int) {
+	slice := func(p *C.uint64_t) []uint64 { return unsafe.Slice((*uint64)(p), int(n)) }
+	variableRelease(uint64(id), slice(others), slice(positions))
+}
+
+func variableRelease(id uint64, others, positions []uint64) {
+	m, ok := holders.Take(id)
+	if !ok {
+		return
+	}
+	memory.AfterUses(0, others, positions, func() {
 		border.Reaper.Add(border.Once(func() error {
 			m.Release()
 			return nil
 		}))
-	}
+	})
 }

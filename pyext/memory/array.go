@@ -88,7 +88,7 @@ func cudagoArrayLevel(id C.uint64_t, level C.uint32_t, st *C.cudago_status) (han
 //export cudagoArrayRelease
 func cudagoArrayRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
 	if a, ok := arrays.Take(uint64(id)); ok {
-		afterUses(on, others, positions, n, a.Close)
+		afterUses(on, others, positions, n, byReaper(a.Close))
 	}
 }
 

@@ -85,6 +85,33 @@ func cudagoMemoryAllocated(ordinal C.int32_t, ptr C.uint64_t, st *C.cudago_statu
 	return allocated
 }
 
+// cudagoAddressDevice returns the device that an address is of device memory on,
+// or -1 if it is other memory, if the driver does not tell, or if there is only
+// one device, so that nobody need ask.
+//
+//export cudagoAddressDevice
+func cudagoAddressDevice(address C.uint64_t) C.int32_t {
+	ordinal := -1
+	err := border.Contained(border.Relaxed(func() error {
+		if d := border.Driver.Load(); d == nil || d.DeviceCount() < 2 {
+			return nil
+		}
+		c, err := border.ContextOf(0)
+		if err != nil {
+			return err
+		}
+		info, err := c.PointerInfo(uint64(address))
+		if err == nil && info.Kind == cuda.DeviceMemory {
+			ordinal = info.Ordinal
+		}
+		return err
+	}))
+	if err != nil {
+		border.ReportAside(err)
+	}
+	return C.int32_t(ordinal)
+}
+
 // cudagoBufferRelease leaves the buffer to the reaper: freeing host memory waits
 // for the device.
 //
@@ -102,31 +129,52 @@ func cudagoBufferRelease(id C.uint64_t) {
 //export cudagoVirtualRelease
 func cudagoVirtualRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
 	if b, ok := buffers.Take(uint64(id)); ok {
-		afterUses(on, others, positions, n, b.CloseIdle)
+		afterUses(on, others, positions, n, byReaper(b.CloseIdle))
 	}
 }
 
-// afterUses has the reaper release what work in streams uses, once what is in
-// its own stream now has ended, and the others have come to the positions.
-func afterUses(on C.uint64_t, others, positions *C.uint64_t, n C.int, release func() error) {
+// cudagoHostRelease gives pinned or managed memory back after its uses, in the
+// streams of whatever devices. It needs the GIL, as cudagoVirtualRelease does.
+//
+//export cudagoHostRelease
+func cudagoHostRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
+	if b, ok := buffers.Take(uint64(id)); ok {
+		afterUses(on, others, positions, n, byReaper(b.Close))
+	}
+}
+
+// byReaper leaves a release to the reaper.
+func byReaper(release func() error) func() {
+	return func() { border.Reaper.Add(border.Once(release)) }
+}
+
+// AfterUses calls release for what work in streams uses, once what is in its own
+// stream now has ended, and the others have come to the positions. The stream 0
+// is none. It needs the GIL, because the streams' blocks do.
+func AfterUses(on uint64, others, positions []uint64, release func()) {
 	var left atomic.Int64
-	left.Store(int64(n) + 1)
+	left.Store(int64(len(others)) + 1)
 	one := func() {
 		if left.Add(-1) == 0 {
-			border.Reaper.Add(border.Once(release))
+			release()
 		}
 	}
-	if !stream.AfterAll(uint64(on), one) {
+	if on == 0 || !stream.AfterAll(on, one) {
 		one()
 	}
-	at := unsafe.Slice(positions, int(n))
-	for i, other := range unsafe.Slice(others, int(n)) {
-		if l, err := stream.Lines.Get(uint64(other)); err == nil {
-			l.After(uint64(at[i]), one)
+	for i, other := range others {
+		if l, err := stream.Lines.Get(other); err == nil {
+			l.After(positions[i], one)
 		} else {
 			one() // its line is gone, so all its work has ended
 		}
 	}
+}
+
+// afterUses is AfterUses for what C hands over.
+func afterUses(on C.uint64_t, others, positions *C.uint64_t, n C.int, release func()) {
+	slice := func(p *C.uint64_t) []uint64 { return unsafe.Slice((*uint64)(p), int(n)) }
+	AfterUses(uint64(on), slice(others), slice(positions), release)
 }
 
 // cudagoBufferGrow enlarges virtual memory and returns its new size.

@@ -45,7 +45,7 @@ static int prefetch_away(cudago_stream *s, cudago_span b, int32_t at) {
     cudago_cell_retain(b.cell);
     cudago_leave l = cudago_gil_leave(s);
     cudagoPrefetch(s->id, b.ptr, b.size, at, &st);
-    cudago_gil_back(&l, st.kind);
+    cudago_cell_note(b.cell, s, cudago_gil_back(&l, st.kind));
     cudago_cell_release(b.cell);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
@@ -53,7 +53,7 @@ static int prefetch_away(cudago_stream *s, cudago_span b, int32_t at) {
 static QUIET int prefetch_now(BufferObject *self, StreamObject *stream, int32_t at) {
     cudago_span b;
     cudago_stream *s = cudago_stream_now(stream);
-    if (!s || cudago_buffer_now(self, &b)) return -1;
+    if (!s || cudago_buffer_now(self, &b) || cudago_cell_reserve(b.cell, s)) return -1;
     return prefetch_away(s, b, at);
 }
 

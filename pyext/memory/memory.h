@@ -115,8 +115,7 @@ QUIET uint64_t cudago_resource_now(ResourceObject *r); /* Go's handle of an open
 /* Stream-ordered memory: C allocates and frees it without calling Go. */
 typedef struct cudago_pool_cell {
     cudago_cell cell;
-    cudago_stream *stream; /* the stream it was allocated on and will be freed on, in stream order */
-    cudago_uses uses;      /* on other streams: the free waits for them, as does whoever is given the memory */
+    cudago_stream *stream; /* the stream it was allocated on and will be freed on, in stream order: no use of the cell's */
     uint64_t resource;     /* Go's handle of the memory resource, which may be closed */
     cudago_pool *held;     /* NULL if the memory is of no pool of ours */
     int32_t home;          /* of CUDAGO_CELL_POOLED: the device whose reset would unmap it */
@@ -204,9 +203,10 @@ typedef struct {
 
 void cudago_virtual_cell_release(cudago_cell *cell);
 static inline QUIET int cudago_cell_grows(const cudago_cell *cell) { return cell->release == cudago_release_virtual; }
-/* The same for what another function of Go's releases, after the uses of the cell. */
+/* What Go releases, after the uses of the cell, and after what is in a stream now unless that is 0. */
 typedef void cudago_releaser(uint64_t id, uint64_t stream, uint64_t *others, uint64_t *positions, int n);
 void cudago_idle_release(cudago_virtual_cell *c, cudago_releaser *go);
+void cudago_go_cell_release(cudago_go_cell *c, cudago_releaser *go); /* and frees the cell */
 
 /* array.c: memory without an address, whose cell is a cudago_virtual_cell. A mipmapped array is one too, and its levels
  * hold its cell. */
@@ -297,6 +297,12 @@ static inline QUIET int cudago_cell_closed(const cudago_cell *cell) { return !ce
 extern int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
 /* The class of a cell's exports, by the device whose reset destroys the memory: see cudago_exports_open. */
 static inline QUIET uint32_t cudago_exports_class(int32_t device) { return (uint32_t)device + 1; }
+/* That device, or -1 if the memory is none of ours. */
+static inline QUIET int32_t cudago_cell_home(const cudago_cell *cell) { return (int32_t)cell->class - 1; }
+/* pending.c: memory of home, which its reset destroys, is used from another device; and waiting, with the GIL released, for all
+ * that was queued on such devices. -1 with an exception. */
+QUIET void cudago_is_used_from(int32_t home, int32_t device);
+int cudago_wait_for_far_uses(int32_t device);
 
 /* Takes over the caller's count of cell. */
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
@@ -349,23 +355,32 @@ typedef struct cudago_frees {
 QUIET void cudago_frees_begin(cudago_frees *f);
 QUIET void cudago_frees_end(cudago_frees *f);
 /* Reserve announces that the cell is about to be used on s; note says that it is, up to position (0: the driver
- * refused). Its own stream needs no note, because the free is ordered on it. Reserve returns -1 with an exception if the
- * memory cannot be used in a stream now.
+ * refused). So the cell of an allocation, of whatever kind and device, knows all streams that may be using it: its end comes
+ * after them (release.c), and so does whoever is given the memory (pending.c). Its own stream needs no note, since both are
+ * ordered behind that. Reserve returns -1 with an exception if the memory cannot be used in a stream now.
  *
  * Another library frees its memory in the order of its own streams, not of ours: so note keeps it until the stream has
  * passed the position. */
+static inline QUIET int cudago_cell_at_home(const cudago_cell *cell, const cudago_stream *s) {
+    return cudago_cell_has_stream(cell) && ((const cudago_pool_cell *)cell)->stream == s;
+}
+QUIET int cudago_cell_reserve_next(cudago_cell *cell, cudago_stream *s);
 static inline QUIET int cudago_cell_reserve(cudago_cell *cell, cudago_stream *s) {
-    cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    if (cudago_cell_has_stream(cell)) return c->stream != s ? cudago_uses_reserve(&c->uses, s) : 0;
-    return cell->kind == CUDAGO_CELL_GRAPH ? cudago_graph_memory_reserve(cell) : 0;
+    if (cudago_cell_at_home(cell, s)) return 0;
+    cudago_use *first = cudago_uses_at(&cell->uses);
+    if (cell->kind == CUDAGO_CELL_GRAPH || !cell->uses.n || first->clock != s->clock) return cudago_cell_reserve_next(cell, s);
+    first->reserved++;
+    return 0;
 }
 QUIET void cudago_cell_keep(cudago_cell *cell, cudago_stream *s, uint64_t position);
 /* Of a cell that the caller keeps itself, if it is another library's. */
 static inline QUIET void cudago_cell_note_kept(cudago_cell *cell, cudago_stream *s, uint64_t position) {
-    cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    if (!cudago_cell_has_stream(cell)) {
-        if (cell->kind == CUDAGO_CELL_GRAPH) cudago_graph_memory_note(cell);
-    } else if (c->stream != s) cudago_uses_note(&c->uses, s, position);
+    if (cudago_cell_at_home(cell, s)) return;
+    if (cell->kind == CUDAGO_CELL_GRAPH) {
+        cudago_graph_memory_note(cell);
+        cell = cudago_cell_for_graphs(cell);
+    }
+    cudago_uses_note(&cell->uses, s, position);
 }
 static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, uint64_t position) {
     if (cell->kind != CUDAGO_CELL_FOREIGN) cudago_cell_note_kept(cell, s, position);
@@ -393,16 +408,20 @@ typedef struct {
 int cudago_adopt_check(int32_t device, uint64_t ptr, uint64_t size);
 
 /* peer.c: may kernels on a device touch the cell's memory? The memory is on owner, or on no device if that is -1. 1 if
- * they may, 0 if not, -1 with an exception. */
-QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
+ * they may, 0 if not, -1 with an exception. Of memory of which only others know what they have allowed the driver is asked, if an
+ * address in it is given, which is not 0 then: copies do without access to some, and so give none. */
+QUIET int cudago_reachable(const cudago_cell *cell, uint64_t address, int32_t owner, int32_t device);
 /* The end of a message about memory that is not reachable. */
 #define CUDAGO_HAS_NO_ACCESS \
     "which has no access to that memory: see peer_accessible_by of DeviceMemoryResource, and peers of VirtualMemoryResource " \
     "and Graph.allocate"
 /* For what is called so, and used by what is called who, on device: 0, or -1 with an exception. */
-QUIET int cudago_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what, const char *who);
-/* The same of a stream. */
+QUIET int cudago_reaches(const cudago_cell *cell, uint64_t address, int32_t owner, int32_t device, const char *what, const char *who);
+/* The same of a stream, that copies, or that does what needs access to the address. */
 QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what);
+QUIET int cudago_stream_accesses(const cudago_cell *cell, uint64_t address, int32_t owner, int32_t device, const char *what);
+/* The device of memory of which only an address is known, or -1 if any may use it, as far as the driver tells. */
+int32_t cudago_address_device(uint64_t address);
 PyObject *cudago_buffer_reach(PyObject *self, PyObject *args);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
@@ -418,11 +437,16 @@ extern cudago_allocate_captured *cudago_captured_allocate;
 typedef int cudago_hold_for_capture(cudago_cell *cell, cudago_stream *s);
 extern cudago_hold_for_capture *cudago_captured_hold;
 
-/* pending.c */
-/* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number: 1 is the legacy
- * and 2 the per-thread default stream. 0 is the host, which then blocks with the GIL released: the caller holds a count
- * of the cell. -1 with an exception. */
-int cudago_cell_order(cudago_cell *cell, intptr_t consumer);
+/* pending.c: who must wait for whom. Whoever gives memory to somebody else asks here, for memory of every kind.
+ * Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number: 1 is the legacy
+ * and 2 the per-thread default stream, those of the device. Where the device is not known (CUDAGO_ANYWHERE) and the number does
+ * not say it either, which it does if it is a handle, or there is only one device, the host waits, for all of them. consumer 0
+ * is the host, which blocks with the GIL released: the caller holds a count of the cell. -1 with an exception. */
+enum { CUDAGO_ANYWHERE = -1 };
+int cudago_cell_order(cudago_cell *cell, int32_t device, intptr_t consumer);
+/* The same for a consumer of the buffer protocol, which may come to use the memory at any time, and so does not wait: the checks
+ * are told of it. */
+void cudago_cell_viewed(const cudago_cell *cell);
 
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);
 

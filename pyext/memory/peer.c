@@ -6,28 +6,45 @@
 
 #include "_cgo_export.h"
 
-QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
-    if (owner < 0 || owner == device) return 1;
+static QUIET int may_reach(const cudago_cell *cell, uint64_t address, int32_t owner, int32_t device) {
     for (const cudago_cell *of = cell; of && (of = cudago_adopted_of(of));) cell = of;
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
     if (cell && cell->kind == CUDAGO_CELL_DEVICE) return ((const cudago_virtual_cell *)cell)->peers >> device & 1;
-    if (cell && cell->kind == CUDAGO_CELL_GRAPH && !(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
+    if (cell && cell->kind == CUDAGO_CELL_GRAPH) {
+        if (!(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
+        address = 0; /* it need not be allocated yet */
+    }
     cudago_status st = {0};
+    /* What a capture allocates others reach as they do its pool, which may change: copies too. */
+    if (cell && cell->flags & CUDAGO_CELL_CAPTURED && cudagoMemoryAllocated(owner, cell->ptr, &st)) address = cell->ptr;
+    if (st.kind) return cudago_raise(&st), -1;
     uint64_t resource = cell && cudago_cell_has_stream(cell) ? ((const cudago_pool_cell *)cell)->resource : 0;
-    int can = cudagoReachable(owner, device, resource, &st);
+    int can = cudagoReachable(owner, device, resource, address, &st);
     return st.kind ? cudago_raise(&st) : can;
 }
 
-QUIET int cudago_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what, const char *who) {
-    int can = cudago_reachable(cell, owner, device);
+QUIET int cudago_reachable(const cudago_cell *cell, uint64_t address, int32_t owner, int32_t device) {
+    if (owner < 0 || owner == device) return 1;
+    int can = may_reach(cell, address, owner, device);
+    if (can > 0) cudago_is_used_from(owner, device);
+    return can;
+}
+
+QUIET int cudago_reaches(const cudago_cell *cell, uint64_t address, int32_t owner, int32_t device, const char *what, const char *who) {
+    int can = cudago_reachable(cell, address, owner, device);
     if (can) return can < 0 ? -1 : 0;
     PyErr_Format(PyExc_ValueError, "%s is on device %d, the %s on device %d, " CUDAGO_HAS_NO_ACCESS, what, owner, who, device);
     return -1;
 }
 
 QUIET int cudago_stream_reaches(const cudago_cell *cell, int32_t owner, int32_t device, const char *what) {
-    return cudago_reaches(cell, owner, device, what, "stream");
+    return cudago_reaches(cell, 0, owner, device, what, "stream");
 }
+QUIET int cudago_stream_accesses(const cudago_cell *cell, uint64_t address, int32_t owner, int32_t device, const char *what) {
+    return cudago_reaches(cell, address, owner, device, what, "stream");
+}
+
+int32_t cudago_address_device(uint64_t address) { return cudagoAddressDevice(address); }
 
 /* _reach(device, what, who): raises what a copy or a fill would, for which a kernel of ours will be launched. */
 PyObject *cudago_buffer_reach(PyObject *buffer, PyObject *args) {
@@ -37,7 +54,7 @@ PyObject *cudago_buffer_reach(PyObject *buffer, PyObject *args) {
     int device;
     const char *what, *who;
     if (!PyArg_ParseTuple(args, "iss", &device, &what, &who)) return NULL;
-    if (cudago_buffer_now(self, &b) || cudago_reaches(b.cell, self->device, device, what, who)) return NULL;
+    if (cudago_buffer_now(self, &b) || cudago_reaches(b.cell, b.ptr, self->device, device, what, who)) return NULL;
     Py_RETURN_NONE;
 }
 

@@ -44,23 +44,23 @@ func peersOf(mask uint64) (peers []*cuda.Device, err error) {
 
 // cudagoReachable reports whether kernels on a device may touch memory of
 // another one. For memory of other libraries and of closed resources nobody here
-// knows, so the answer is left to the driver.
+// knows, so the driver is asked of the address, or if that is 0 of the devices.
 //
 //export cudagoReachable
-func cudagoReachable(owner, device C.int32_t, mr C.uint64_t, st *C.cudago_status) (can C.int) {
+func cudagoReachable(owner, device C.int32_t, mr, address C.uint64_t, st *C.cudago_status) (can C.int) {
 	guard(st, func() error {
 		d, o, err := twoDevices(device, owner)
 		if err != nil {
 			return err
 		}
-		ok, err := reachable(d, o, uint64(mr))
+		ok, err := reachable(d, o, uint64(mr), uint64(address))
 		can = border.Bool[C.int](ok)
 		return err
 	})
 	return can
 }
 
-func reachable(d, owner *cuda.Device, mr uint64) (bool, error) {
+func reachable(d, owner *cuda.Device, mr, address uint64) (bool, error) {
 	r, err := Resources.Get(mr)
 	if err == nil {
 		switch v := r.MemoryResource.(type) {
@@ -73,7 +73,15 @@ func reachable(d, owner *cuda.Device, mr uint64) (bool, error) {
 			return d == owner, nil
 		}
 	}
-	return d.CanAccessPeer(owner)
+	can, err := d.CanAccessPeer(owner)
+	if err != nil || !can || address == 0 {
+		return can, err
+	}
+	c, err := border.ContextOf(d.Ordinal())
+	if err != nil {
+		return false, err
+	}
+	return c.Reaches(address)
 }
 
 //export cudagoPeerAccess

@@ -13,9 +13,8 @@
 static void release_pin(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
     cudago_tally_add(TALLY_REGISTERED, -1, -(int64_t)cell->size);
-    if (!cudago_forked) cudagoPinRelease(c->id);
     cudago_host_allocations[c->device]--;
-    free(c);
+    cudago_go_cell_release(c, cudagoPinReleaseAfter);
 }
 
 /* The export of the object to pin, and its range. */

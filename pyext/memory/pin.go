@@ -88,3 +88,12 @@ func cudagoPinRelease(id C.uint64_t) {
 		border.Reaper.Add(&unpinning{b: b})
 	}
 }
+
+// cudagoPinReleaseAfter does so after the uses of the memory.
+//
+//export cudagoPinReleaseAfter
+func cudagoPinReleaseAfter(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
+	if b, ok := buffers.Take(uint64(id)); ok {
+		afterUses(on, others, positions, n, func() { border.Reaper.Add(&unpinning{b: b}) })
+	}
+}

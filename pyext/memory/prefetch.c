@@ -38,12 +38,16 @@ static int prefetches_read(prefetches *p, PyObject *buffers, PyObject *locations
     return 0;
 }
 
+static QUIET void note(const prefetches *p, Py_ssize_t n, cudago_stream *s, uint64_t position) {
+    for (Py_ssize_t i = 0; i < n; i++) cudago_cell_note(p->cells[i], s, position);
+}
+
 static int prefetches_away(prefetches *p, cudago_stream *s) {
     cudago_status st = {0};
     for (Py_ssize_t i = 0; i < p->n; i++) cudago_cell_retain(p->cells[i]);
     cudago_leave l = cudago_gil_leave(s);
     cudagoPrefetchBatch(s->id, p->list, (int64_t)p->n, &st);
-    cudago_gil_back(&l, st.kind);
+    note(p, p->n, s, cudago_gil_back(&l, st.kind));
     for (Py_ssize_t i = 0; i < p->n; i++) cudago_cell_release(p->cells[i]);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
@@ -63,6 +67,8 @@ static QUIET int prefetches_now(prefetches *p, StreamObject *stream) {
         p->list[i].ptr = b.ptr;
         p->list[i].size = b.size;
     }
+    for (Py_ssize_t i = 0; i < p->n; i++)
+        if (cudago_cell_reserve(p->cells[i], s)) return note(p, i, s, 0), -1;
     return prefetches_away(p, s);
 }
 

@@ -20,8 +20,8 @@ QUIET void cudago_put_off(cudago_cell *cell) {
  * for. If a failed call is the reason, *r is its code. */
 QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r) {
     if (cudago_capture_open(c->stream, r) || *r) return 0;
-    cudago_use *use = cudago_uses_at(&c->uses);
-    for (uint32_t i = 0; i < c->uses.n; i++)
+    cudago_use *use = cudago_uses_at(&c->cell.uses);
+    for (uint32_t i = 0; i < c->cell.uses.n; i++)
         if (cudago_join_or_later(c->stream, use[i].clock, use[i].position, r)) return 0;
     return 1;
 }
@@ -47,7 +47,7 @@ static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
 
 QUIET void cudago_pool_cell_forget(cudago_pool_cell *c) {
     if (c->listed) cudago_large_remove(c);
-    if (!cudago_forked) cudago_uses_free(&c->uses);
+    if (!cudago_forked) cudago_uses_free(&c->cell.uses);
     if (!cudago_forked) cudago_stream_release(c->stream);
     if (c->held && !cudago_forked) cudago_pool_let_go(c->held);
     if (c->cell.flags & CUDAGO_CELL_POOLED) cudago_host_allocations[c->home]--;
@@ -68,11 +68,10 @@ QUIET cudago_pool_cell *cudago_pool_cell_new(void) {
     if (c) spare = spare->next, n_spare--;
     else c = malloc(sizeof *c);
     if (!c) return NULL;
-    /* All but the room for uses, in parts of less than 96 bytes: for more, gcc has an instruction whose start takes longer
-     * than all of these. */
-    c->cell = (cudago_cell){0};
+    /* Not what cudago_cell_init and cudago_pool_cell_fill set, nor the room for uses: gcc has an instruction for long zeroing whose
+     * start takes longer than all of this. */
+    c->cell.host = 0;
     c->stream = NULL;
-    c->uses.n = c->uses.cap = 0;
     memset(&c->resource, 0, sizeof *c - offsetof(cudago_pool_cell, resource));
     return c;
 }
@@ -102,8 +101,8 @@ static QUIET int is_gone(const cudago_pool_cell *c) {
 }
 /* Is there a use on another stream to be joined? */
 static QUIET int has_to_join(cudago_pool_cell *c) {
-    cudago_use *use = cudago_uses_at(&c->uses);
-    for (uint32_t i = 0; i < c->uses.n; i++)
+    cudago_use *use = cudago_uses_at(&c->cell.uses);
+    for (uint32_t i = 0; i < c->cell.uses.n; i++)
         if (use[i].clock != c->stream->clock && cudago_pending(use[i].clock, use[i].position)) return 1;
     return 0;
 }
@@ -145,15 +144,18 @@ void cudago_release_pool(cudago_cell *cell) {
     cudago_pool_cell_free(c);
 }
 
+/* Has Go release what it owns after the uses of the cell, and after what is in a stream now unless that is 0. */
+static void release_after(cudago_cell *cell, uint64_t id, uint64_t stream, cudago_releaser *go) {
+    cudago_use *use = cudago_uses_at(&cell->uses);
+    uint32_t n = cell->uses.n;
+    uint64_t ids[n + 1], positions[n + 1];
+    for (uint32_t i = 0; i < n; i++) ids[i] = use[i].clock->id, positions[i] = use[i].position;
+    go(id, stream, ids, positions, (int)n);
+}
+
 /* Unmapping is not stream-ordered, so Go waits for the uses and for everything that is in its own stream now. */
 void cudago_idle_release(cudago_virtual_cell *c, cudago_releaser *go) {
-    if (!cudago_forked && c->id) {
-        cudago_use *use = cudago_uses_at(&c->pool.uses);
-        uint32_t n = c->pool.uses.n;
-        uint64_t ids[n + 1], positions[n + 1];
-        for (uint32_t i = 0; i < n; i++) ids[i] = use[i].clock->id, positions[i] = use[i].position;
-        go(c->id, c->pool.stream->id, ids, positions, (int)n);
-    }
+    if (!cudago_forked && c->id) release_after(&c->pool.cell, c->id, c->pool.stream->id, go);
     cudago_pool_cell_forget(&c->pool);
     free(c);
 }
@@ -173,11 +175,19 @@ void cudago_free_put_off(void) {
     }
 }
 
+/* What belongs to no stream. The driver itself waits where it frees pinned memory, but for one device alone. */
+void cudago_go_cell_release(cudago_go_cell *c, cudago_releaser *go) {
+    if (!cudago_forked) {
+        release_after(&c->cell, c->id, 0, go);
+        cudago_uses_free(&c->cell.uses);
+    }
+    free(c);
+}
+
 /* Memory that Go releases: pinned, managed. */
 void cudago_release_go(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
     cudago_tally_add(cell->kind == CUDAGO_CELL_MANAGED ? TALLY_MANAGED : TALLY_PINNED, -1, -(int64_t)cell->size);
-    if (!cudago_forked) cudagoBufferRelease(c->id);
     cudago_host_allocations[c->device]--;
-    free(c);
+    cudago_go_cell_release(c, cudagoHostRelease);
 }

@@ -158,7 +158,7 @@ PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused) {
     }
     if (may_reset(device)) return NULL;
     cudago_generation_move(device, 1); /* from here on nothing begins */
-    int r = wait_outside(device);
+    int r = wait_outside(device) || cudago_wait_for_far_uses(device) ? -1 : 0;
     if (!r) r = call_driver(device, &lost);
     PyObject *type, *value, *trace, *resource = NULL;
     PyErr_Fetch(&type, &value, &trace);

@@ -94,5 +94,6 @@ PyMODINIT_FUNC PyInit__core(void) {
     cudago_drain_rest = drain_rest;
     cudago_cells_set_poke(cudago_request_drain);
     cudago_exchange_set_guard(cudago_keep_exception);
+    cudago_cells_set_uses_end(cudago_uses_free_some);
     return m;
 }

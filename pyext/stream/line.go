@@ -138,22 +138,37 @@ func cudagoLineSettle(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Settle) 
 //export cudagoLineExpose
 func cudagoLineExpose(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Expose) }
 
-// cudagoLineJoin makes a stream wait for position pos of stream id: the stream
-// into, or, if into is 0, the one with the given handle. It returns 1 if nothing
-// stands behind the position yet because the stream is capturing.
+// cudagoLineJoin makes the stream into wait for position pos of stream id. It
+// returns 1 if nothing stands behind the position yet because the stream is
+// capturing.
 //
 //export cudagoLineJoin
-func cudagoLineJoin(id, pos, into C.uint64_t, handle C.uintptr_t, st *C.cudago_status) (again C.int) {
+func cudagoLineJoin(id, pos, into C.uint64_t, st *C.cudago_status) C.int {
+	return join(id, pos, st, func() (*cuda.Stream, error) { return Streams.Get(uint64(into)) })
+}
+
+// cudagoLineJoinHandle is cudagoLineJoin for a stream of a device, by its handle.
+//
+//export cudagoLineJoinHandle
+func cudagoLineJoinHandle(id, pos C.uint64_t, ordinal C.int32_t, handle C.uintptr_t, st *C.cudago_status) C.int {
+	return join(id, pos, st, func() (*cuda.Stream, error) {
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return nil, err
+		}
+		return c.WrapStream(uintptr(handle)), nil
+	})
+}
+
+func join(id, pos C.uint64_t, st *C.cudago_status, into func() (*cuda.Stream, error)) (again C.int) {
 	guard(st, func() error {
 		l, err := Lines.Get(uint64(id))
 		if err != nil {
 			return nil //nolint:nilerr // closed, so all its work has ended
 		}
-		target := l.Stream().Context().WrapStream(uintptr(handle))
-		if into != 0 {
-			if target, err = Streams.Get(uint64(into)); err != nil {
-				return err
-			}
+		target, err := into()
+		if err != nil {
+			return err
 		}
 		err = l.Join(uint64(pos), target)
 		if errors.Is(err, graph.ErrLineCapturing) {

@@ -34,7 +34,7 @@ int cudago_device_ready(int32_t device, uint32_t *generation) {
 /* A reset has destroyed both. */
 QUIET void cudago_device_forget(int32_t device) { contexts[device] = events[device] = 0; }
 
-uintptr_t cudago_context_of(int32_t device) { return contexts[device]; }
+QUIET uintptr_t cudago_context_of(int32_t device) { return contexts[device]; }
 
 QUIET int cudago_is_capturing(uintptr_t stream, int32_t *r) {
     int32_t status = 0;
@@ -67,12 +67,12 @@ QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then) 
 QUIET int cudago_order_after(const cudago_stream *s, uintptr_t first) { return order_now(s->device, first, s->h, 1); }
 
 /* Through Go: the events here are for callers with the GIL. */
-static int order_away(int32_t device, uintptr_t first, uintptr_t then) {
+int cudago_order_across(int32_t at, uintptr_t first, int32_t device, uintptr_t then) {
     cudago_status st = {0};
     int busy;
-    if (cudago_same_stream(first, then)) return 0;
+    if (at == device && cudago_same_stream(first, then)) return 0;
     Py_BEGIN_ALLOW_THREADS
-    busy = cudagoStreamsOrder(device, first, device, then, &st);
+    busy = cudagoStreamsOrder(at, first, device, then, &st);
     Py_END_ALLOW_THREADS
     return busy || st.kind ? cudago_not_ordered(&st) : 0;
 }
@@ -80,7 +80,7 @@ static int order_away(int32_t device, uintptr_t first, uintptr_t then) {
 int cudago_not_ordered(cudago_status *st) { return st->kind ? cudago_raise(st) : cudago_refuse_capture(); }
 
 int cudago_order(int32_t device, uintptr_t first, uintptr_t then) {
-    return cudago_callbacks_alive ? order_away(device, first, then) : cudago_order_streams(device, first, then);
+    return cudago_callbacks_alive ? cudago_order_across(device, first, device, then) : cudago_order_streams(device, first, then);
 }
 
 /* Another library's memory may arrive before the first use of the device here. */

@@ -150,6 +150,33 @@ func cudagoStreamDevice(handle C.uint64_t) (ordinal C.int32_t) {
 	return ordinal
 }
 
+// cudagoConsumerDevice returns the device of another library's stream, which may
+// be given as that of a default stream: -1 if that number does not say whose.
+//
+//export cudagoConsumerDevice
+func cudagoConsumerDevice(handle C.uintptr_t) C.int32_t {
+	ordinal := -1
+	_ = border.Contained(func() error {
+		d := border.Driver.Load()
+		if d == nil {
+			return nil
+		}
+		if d.DeviceCount() == 1 {
+			ordinal = 0
+			return nil
+		}
+		if handle == C.CU_STREAM_LEGACY || handle == C.CU_STREAM_PER_THREAD {
+			return nil
+		}
+		dev, err := d.StreamDevice(uintptr(handle))
+		if err == nil {
+			ordinal = dev.Ordinal()
+		}
+		return err
+	})
+	return C.int32_t(ordinal)
+}
+
 // defaultBlock returns the block of a default stream, with a reference.
 func defaultBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error) {
 	making.Lock()

@@ -23,7 +23,7 @@ typedef struct {
  * streams. */
 int cudago_device_ready(int32_t device, uint32_t *generation);
 QUIET void cudago_device_forget(int32_t device);               /* forgets both, which are lost */
-uintptr_t cudago_context_of(int32_t device); /* only for a device that has had an object since its latest reset */
+QUIET uintptr_t cudago_context_of(int32_t device); /* only for a device that has had an object since its latest reset */
 /* Makes the stream `then` wait for what is queued on `first`, both given as stream numbers of the device. BufferError
  * if one of them is capturing. May release the GIL. */
 int cudago_order(int32_t device, uintptr_t first, uintptr_t then);
@@ -38,12 +38,14 @@ QUIET int cudago_is_capturing(uintptr_t stream, int32_t *r);
 QUIET int cudago_refuse_capture(void); /* BufferError; returns -1 */
 int cudago_not_ordered(cudago_status *st); /* what cudagoStreamsOrder did not do: raises, returns -1 */
 int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
+/* The same for streams of two devices. Releases the GIL. */
+int cudago_order_across(int32_t at, uintptr_t first, int32_t device, uintptr_t then);
 
 /* --- streams ---------------------------------------------------------------------------------------------------- */
 
 /* How far the work of a stream has come. It outlives the stream: to remember a position one holds only the clock, so
  * the stream can go when its work has ended. */
-typedef struct {
+typedef struct cudago_clock {
     uint64_t id;             /* Go's handle of the stream */
     _Atomic uint64_t queued; /* position of the latest work that the driver has accepted; written by cudago_queued, and by graph.Line for marks */
     _Atomic uint64_t proven; /* up to here it has ended; written by graph.Line, which stays open until all has */
@@ -320,21 +322,7 @@ int cudago_turn_take(int (*now)(void *at, int mine), void *at);
 
 /* --- uses --------------------------------------------------------------------------------------------------------- */
 
-/* A stream, and the position up to which it uses something. Holds the stream's clock. */
-typedef struct {
-    cudago_clock *clock;
-    uint64_t position;
-    uint32_t reserved; /* calls that are about to use it or are in the driver with it */
-} cudago_use;
-enum { CUDAGO_USES_INLINE = 2 };
-/* A set of uses, one for each stream. */
-typedef struct {
-    uint32_t n, cap; /* cap 0: they are in some */
-    union {
-        cudago_use some[CUDAGO_USES_INLINE];
-        cudago_use *many;
-    };
-} cudago_uses;
+/* Sets of uses: dlpack/cell.h. A use holds the clock of its stream. */
 static inline QUIET cudago_use *cudago_uses_at(cudago_uses *u) { return u->cap ? u->many : u->some; }
 QUIET int cudago_uses_reserve_next(cudago_uses *u, cudago_stream *s);
 /* Announces a use on s before the driver is called, so that noting it cannot fail: from now on it is pending. -1 with
@@ -363,10 +351,10 @@ static inline QUIET int cudago_pending(const cudago_clock *c, uint64_t position)
 
 /* cudago_order_streams for a stream that the caller has just found not to be capturing: the driver is not asked again. */
 QUIET int cudago_order_after(const cudago_stream *s, uintptr_t first);
-/* Makes a stream, given by its number, wait for everything on `from` up to position. The caller holds `from`. 0 if done,
- * CUDAGO_AGAIN if `from` is capturing and nothing stands behind the position yet, -1 with an exception. May release the
+/* Makes a stream of a device, given by its number, wait for everything on `from` up to position. The caller holds `from`. 0 if
+ * done, CUDAGO_AGAIN if `from` is capturing and nothing stands behind the position yet, -1 with an exception. May release the
  * GIL. */
-int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position);
+int cudago_join_handle(int32_t device, uintptr_t into, cudago_clock *from, uint64_t position);
 /* The same for a release, which has no caller to report to, and which has released the GIL if callbacks are alive: not 0 if it must be tried later. *failed: the result of a
  * call that failed but may succeed the next time. */
 QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position, int32_t *failed);
@@ -407,6 +395,7 @@ void cudago_semaphore_note(SemaphoreObject *self, cudago_stream *s, uint64_t pos
 
 /* Go functions for later rooms. */
 int cudagoStreamsOrder(int32_t at, uintptr_t first, int32_t ordinal, uintptr_t then, cudago_status *st);
+int32_t cudagoConsumerDevice(uintptr_t handle);
 void cudagoProveExposed(void);
 void cudagoDefaultStreamsForget(int32_t ordinal);
 

@@ -68,21 +68,19 @@ QUIET void cudago_uses_free_some(cudago_uses *u) {
     *u = (cudago_uses){0};
 }
 
-static QUIET int join(uint64_t into, uintptr_t handle, cudago_clock *from, uint64_t position, cudago_status *st) {
-    return cudago_pending(from, position) && cudagoLineJoin(from->id, position, into, handle, st) ? CUDAGO_AGAIN : 0;
-}
-
-int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position) {
+int cudago_join_handle(int32_t device, uintptr_t into, cudago_clock *from, uint64_t position) {
     cudago_status st = {0};
+    if (!cudago_pending(from, position)) return 0;
     PyThreadState *t = cudago_step_aside();
-    int r = join(0, into, from, position, &st);
+    int again = cudagoLineJoinHandle(from->id, position, device, into, &st);
     cudago_step_back(t);
-    return st.kind ? cudago_raise(&st) : r;
+    return st.kind ? cudago_raise(&st) : again ? CUDAGO_AGAIN
+                                               : 0;
 }
 
 QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position, int32_t *failed) {
     cudago_status st = {0};
-    int later = into->clock == from ? 0 : join(into->id, 0, from, position, &st);
+    int later = into->clock != from && cudago_pending(from, position) && cudagoLineJoin(from->id, position, into->id, &st);
     free(st.message);
     free(st.detail);
     *failed = st.kind;

@@ -226,7 +226,7 @@ static PyObject *await_work(TensorObject *t, PyObject *unused) {
     DLTensor d;
     cudago_cell *cell = cudago_tensor_hold(t, &d);
     if (!cell) return NULL;
-    int r = cudago_cell_order(cell, 0);
+    int r = cudago_cell_order(cell, CUDAGO_ANYWHERE, 0);
     cudago_cell_let_go(cell);
     if (r) return NULL;
     Py_RETURN_NONE;

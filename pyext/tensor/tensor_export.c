@@ -90,16 +90,19 @@ static int relabel(const TensorObject *t, const cudago_cell *cell, const long *d
 }
 
 int cudago_tensor_settle(cudago_cell *cell, const DLTensor *as) {
-    return as->device.device_type == kDLCPU ? cudago_cell_order(cell, 0) : 0;
+    return as->device.device_type == kDLCPU ? cudago_cell_order(cell, CUDAGO_ANYWHERE, 0) : 0;
 }
+
+/* The device that what is exported says its consumer works on. */
+static int32_t device_of(const DLTensor *d) { return d->device.device_type == kDLCUDA ? d->device.device_id : CUDAGO_ANYWHERE; }
 
 /* Orders our pending work before the consumer's. */
 static int order(cudago_cell *cell, const DLTensor *d, const long long *stream) {
     int on_host = d->device.device_type == kDLCPU;
     if (!stream) /* the host reads pinned and managed memory without naming a stream, as NumPy does */
-        return cudago_cell_order(cell, d->device.device_type == kDLCUDA ? 1 : 0);
+        return cudago_cell_order(cell, device_of(d), d->device.device_type == kDLCUDA ? 1 : 0);
     if (*stream == -1) return 0; /* the consumer does it itself */
-    if (!on_host) return cudago_cell_order(cell, (intptr_t)*stream);
+    if (!on_host) return cudago_cell_order(cell, device_of(d), (intptr_t)*stream);
     return PyErr_SetString(PyExc_ValueError, "stream must be None for memory that is exported to the host"), -1;
 }
 
@@ -152,7 +155,7 @@ static PyObject *export(const TensorObject *t, cudago_cell *cell, const DLTensor
  * the host; the Python face does that, because it has allocations and streams at hand. Memory of no bytes has no address
  * on either side. cell is t's, held by the caller. */
 static PyObject *copy_of(TensorObject *t, cudago_cell *cell, int to_host) {
-    if (cudago_cell_order(cell, 0)) return NULL;
+    if (cudago_cell_order(cell, CUDAGO_ANYWHERE, 0)) return NULL;
     int at_home = !cudago_cell_on_device(cell) && (cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost);
     int apart = !cudago_itemsize(t->dtype) && !(t->flags & TENSOR_COMPACT); /* of packed elements, which the face takes apart */
     if ((cell->host || !t->size) && (at_home || (to_host && !apart))) return cudago_tensor_host_copy(t, cell);
@@ -266,9 +269,9 @@ static void for_torch(const TensorObject *t, DLTensor *d) {
 /* What is pending on the memory comes before PyTorch's work. */
 static int order_for_torch(cudago_cell *cell, const DLTensor *d, const DLPackExchangeAPI *api) {
     void *stream = NULL;
-    if (d->device.device_type == kDLCPU) return cudago_cell_order(cell, 0);
+    if (d->device.device_type == kDLCPU) return cudago_cell_order(cell, CUDAGO_ANYWHERE, 0);
     if (api->current_work_stream(d->device.device_type, d->device.device_id, &stream)) return -1;
-    return cudago_cell_order(cell, stream ? (intptr_t)stream : 1);
+    return cudago_cell_order(cell, device_of(d), stream ? (intptr_t)stream : 1);
 }
 
 static PyObject *through_table(TensorObject *t, const DLPackExchangeAPI *api) {

@@ -70,9 +70,10 @@ int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags) {
     DLTensor d;
     if (may_view(t, view, flags)) return -1;
     cudago_cell *cell = cudago_tensor_hold(t, &d);
-    int r = cell ? cudago_cell_order(cell, 0) : -1;
-    if (cell) cudago_cell_let_go(cell);
-    return r ? -1 : view_now(t, view, flags);
+    if (!cell) return -1;
+    cudago_cell_viewed(cell);
+    cudago_cell_let_go(cell);
+    return view_now(t, view, flags);
 }
 
 void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view) {
@@ -92,7 +93,7 @@ static PyObject *interface(TensorObject *t, cudago_cell *cell) {
         return NULL;
     }
     /* A consumer that synchronises with the stream named below must thereby wait for all of our work. */
-    if (cudago_cell_order(cell, 1)) return NULL;
+    if (cudago_cell_order(cell, CUDAGO_ANYWHERE, 1)) return NULL;
     PyObject *shape = cudago_tuple_of(t->ndim, t->shape, 1);
     PyObject *strides = t->flags & TENSOR_COMPACT ? NEW_REF(Py_None)
                                                   : cudago_tuple_of(t->ndim, t->strides, cudago_itemsize(t->dtype));
@@ -127,6 +128,7 @@ typedef struct {
 } host_cell;
 
 static void host_release(cudago_cell *c) {
+    if (!cudago_forked) cudago_uses_free(&c->uses);
     free(((host_cell *)c)->memory);
     free(c);
 }

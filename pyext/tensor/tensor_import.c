@@ -320,8 +320,9 @@ static PyObject *placed(PyObject *tensor, PyObject *device, PyObject *copy) {
 
 /* --- from_dlpack(obj, *, stream=None, device=None, copy=None) ---------------------------------------------------------------------------- */
 
-static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
+static int read_stream(PyObject *o, intptr_t *stream, int32_t *device, cudago_stream **held) {
     *stream = 1;
+    *device = CUDAGO_ANYWHERE;
     if (o == Py_None) return 0;
     if (PyLong_Check(o)) {
         *stream = (intptr_t)PyLong_AsLongLong(o);
@@ -336,9 +337,22 @@ static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
         cudago_stream_retain(*held = s); /* the producer's code runs and may close the stream */
         cudago_stream_expose(s);
         *stream = s->h ? (intptr_t)s->h : 1;
+        *device = s->device;
     }
     Py_XDECREF(keep);
     return s ? 0 : -1;
+}
+
+/* What is imported may be memory of ours, and have uses of ours, which its producer does not know: they too come before what the
+ * consumer's stream is given. Of a tensor of ours nobody else need know. */
+static PyObject *ordered(PyObject *tensor, int32_t device, intptr_t stream) {
+    DLTensor d;
+    cudago_cell *cell = tensor ? cudago_tensor_hold((TensorObject *)tensor, &d) : NULL;
+    int r = cell ? cudago_cell_order(cell, device, stream) : -1;
+    if (cell) cudago_cell_let_go(cell);
+    if (!r) return tensor;
+    Py_XDECREF(tensor);
+    return NULL;
 }
 
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -348,6 +362,7 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     static cudago_names seen[CUDAGO_CALLERS];
     PyObject *stream = Py_None, *copy = Py_None, *device = Py_None, *obj = NULL, **slots[] = {&stream, &copy, &device, &obj};
     intptr_t number;
+    int32_t at;
     PyObject *unknown = cudago_read_names(seen, known, 4, names, args + n, slots);
     Py_ssize_t given = n + (obj != NULL);
     if (n) obj = args[0];
@@ -357,12 +372,14 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     if (copy != Py_None && !PyBool_Check(copy))
         return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", copy), NULL;
     cudago_stream *held = NULL;
-    if (read_stream(stream, &number, &held)) return NULL;
+    if (read_stream(stream, &number, &at, &held)) return NULL;
     TensorObject *t = (TensorObject *)obj;
     PyObject *first = device != Py_None && copy == Py_True ? Py_None : copy; /* copied once, to where it is to be */
     PyObject *r = !cudago_is_tensor(obj) ? import_object(obj, number, first)
                   : first == Py_True     ? cudago_tensor_copy(t, 0)
                                          : cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
+    int is_ordered = number == -1 || first == Py_True || (stream == Py_None && cudago_is_tensor(obj));
+    if (r && !is_ordered) r = ordered(r, at, number);
     if (device != Py_None) r = placed(r, device, copy);
     if (held) cudago_stream_release(held);
     return r;

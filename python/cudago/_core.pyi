@@ -985,8 +985,9 @@ def from_dlpack(
         PyTorch's, use the table, which is faster.
     stream : Stream or int, optional
         Stream on which the tensor will be used: a Stream, an object with ``__cuda_stream__``, or a
-        number; by default the legacy default stream. The producer makes it wait for pending work;
-        -1 means that no wait is needed. Ignored for host memory.
+        number; by default the legacy default stream. It waits for the pending work of the
+        producer, and for that of cudago if the memory is cudago's; -1 means that no wait is needed.
+        For a Tensor of cudago only a stream that is named waits.
     device : Device, str or tuple of int, optional
         Where the Tensor is to be: a Device, "cpu", "cuda", "cuda:1", or DLPack's type and number.
         A tensor that is elsewhere is copied, on the device's default stream.
@@ -1969,9 +1970,7 @@ class GraphExec:
     def _update_child(self, node: int, graph: _graph.Graph, /) -> None: ...
     @property
     def _flags(self) -> int: ...
-    def _update(
-        self, graph: Graph, uses: _slot.Uses | None, now: _slot.Uses | None, /
-    ) -> bool: ...
+    def _update(self, graph: Graph, uses: _slot.Uses | None, now: _slot.Uses | None, /) -> bool: ...
     def _set_enabled(self, node: int, enabled: object, /) -> bool: ...
     def _change_all(
         self, changes: tuple[tuple[Any, ...], ...], before: tuple[tuple[Any, ...], ...], /

@@ -48,10 +48,13 @@ class PinnedMemoryResource(Shareable, _Pooled):
 
     Notes
     -----
-    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
-    first; memory of a pool is not there for the host before that either. Without a pool, allocating
-    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
-    capturing, and `Stream.write_value` does not take its memory.
+    Python's buffer protocol, as in ``memoryview(buffer)`` and ``numpy.frombuffer``, does not wait
+    for device work that uses the memory: call `Stream.sync` first; memory of a pool is not there
+    for the host before that either. Through DLPack, as in ``numpy.from_dlpack(buffer)``, it is
+    handed over when that work has ended, or in the order of the stream that the consumer names.
+    Without a pool, allocating blocks, and freeing happens on a background thread, once all streams
+    that use the memory have come past it, on whatever device. A pool does not allocate on a stream
+    that is capturing, and `Stream.write_value` does not take its memory.
 
     References
     ----------
@@ -169,10 +172,13 @@ class ManagedMemoryResource(_Pooled):
 
     Notes
     -----
-    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
-    first; memory of a pool is not there for the host before that either. Without a pool, allocating
-    blocks, and freeing happens on a background thread. A pool does not allocate on a stream that is
-    capturing.
+    Python's buffer protocol, as in ``memoryview(buffer)`` and ``numpy.frombuffer``, does not wait
+    for device work that uses the memory: call `Stream.sync` first; memory of a pool is not there
+    for the host before that either. Through DLPack, as in ``numpy.from_dlpack(buffer)``, it is
+    handed over when that work has ended, or in the order of the stream that the consumer names.
+    Without a pool, allocating blocks, and freeing happens on a background thread, once all streams
+    that use the memory have come past it, on whatever device. A pool does not allocate on a stream
+    that is capturing.
 
     References
     ----------

@@ -87,7 +87,12 @@ func TestPeerAccess(t *testing.T) {
 			o, peer := two(t)
 			p := o.theirs(t, peer, how)
 			o.args = o.pointerTo(t, p)
+			_, r := o.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p)
+			require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
 			o.grant(t, peer, how, p, true)
+			at, r := o.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p)
+			ok(t, r)
+			require.Equal(t, uint64(p), at)
 			for range 2 {
 				o.touch(t, o.stream)
 				ok(t, o.CuStreamSynchronize(o.stream))

@@ -32,6 +32,9 @@ func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p dri
 		}
 		return uint64(driver.CU_MEMORYTYPE_DEVICE), driver.CUDA_SUCCESS
 	case driver.CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		if _, c, _ := d.threadState(); c != nil && c.dev.memory.Denied(uint64(p)) != "" {
+			return 0, driver.CUDA_ERROR_INVALID_VALUE // kernels there have no access
+		}
 		return uint64(p), driver.CUDA_SUCCESS
 	case driver.CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		if host, ok := a.ctx.dev.memory.HostPointer(uint64(p)); ok {
