@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // folder is the part of a cache that is on disk.
@@ -73,7 +74,7 @@ func (f *folder) open(create bool) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return checked(root, filepath.Join(f.path, name))
+	return checked(root, pathname.Join(f.path, name))
 }
 
 // isFolder returns an error if there is something else: to open a pipe waits for
@@ -148,7 +149,7 @@ func (f *folder) read(k Key) (*Entry, error) {
 
 func (f *folder) remove(root *os.Root, k Key) error {
 	_ = root.RemoveAll(k.String()) // else the new entry replaces it, or cannot
-	return fmt.Errorf("an entry of the compile cache is not used, and made anew: %w: %s", errDamaged, filepath.Join(f.path, name, k.String()))
+	return fmt.Errorf("an entry of the compile cache is not used, and made anew: %w: %s", errDamaged, pathname.Join(pathname.Join(f.path, name), k.String()))
 }
 
 // write adds an entry, and removes the oldest if there is too much. It returns
