@@ -165,7 +165,7 @@ func (f *folder) write(k Key, e *Entry) (removed int, err error) {
 	}
 	defer closing(root)
 	temporary := k.String() + ".tmp-" + rand.Text()
-	err = root.WriteFile(temporary, data, 0o600)
+	err = writeFile(root, temporary, data)
 	if err == nil {
 		err = root.Rename(temporary, k.String())
 	}
@@ -174,6 +174,23 @@ func (f *folder) write(k Key, e *Entry) (removed int, err error) {
 		return 0, err
 	}
 	return f.trim(root, f.limit)
+}
+
+// flush puts what was written on the disk. Tests look at what there is before.
+var flush = (*os.File).Sync
+
+// writeFile makes a file that a crash of the machine does not empty once it is
+// renamed.
+func writeFile(root *os.Root, name string, data []byte) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = flush(f)
+	}
+	return cmp.Or(err, f.Close())
 }
 
 // trim removes the oldest entries until at most most bytes remain.
