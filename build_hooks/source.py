@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The hatchling hook of the source distribution: puts the Go modules into it that it is built of."""
+"""The hatchling hook of the source distribution: adds the Go modules that it is built of."""
 
 from __future__ import annotations
 

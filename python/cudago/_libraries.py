@@ -4,7 +4,7 @@
 
 What the system has is looked for by the native module, and so is what variables name.
 """
-# ruff: noqa: PTH109, PTH118, PTH208
+# ruff: noqa: PTH109, PTH110, PTH208
 
 from __future__ import annotations
 

@@ -3,10 +3,10 @@
 """Files that are written wholly or not at all: also on a full disk, if Ctrl-C comes, or a kill.
 
 A file object with a buffer writes once more when it is closed, or finalized, and fails once more.
-So these files are descriptors: what fails is a write, and that is what the program sees. No pathlib,
-which is slow to load, and whose methods can be interrupted before they do anything.
+So these files are descriptors: what fails is a write, and that is what the program sees. No
+pathlib, which is slow to load, and whose methods can be interrupted before they do anything.
 """
-# ruff: noqa: PTH101, PTH105, PTH108, PTH110, PTH113, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120, PTH208, SIM105
+# ruff: noqa: PTH105, PTH108, PTH110, PTH113, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _replace(to: str, pieces: Iterable[bytes | memoryview]) -> None:
         if old:
             _protect(files[-1], to, old)
         _write(files[-1], pieces)
-        os.fsync(files[-1])  # else a crash of the machine may leave the name, and nothing in the file
+        os.fsync(files[-1])  # else a crash of the machine may leave the name, and an empty file
         if not is_named:  # a folder's descriptor makes os.link follow links
             os.link(_entry(files[-1]), part, src_dir_fd=files[-1], follow_symlinks=True)
         os.replace(part, to)

@@ -17,6 +17,7 @@ import sys
 import types
 import zipfile
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def parts(request, monkeypatch):
 
 def access(path):
     """Return who may do what with a file that a test has made."""
-    found = os.stat(path)
+    found = Path(path).stat()
     return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
 
 
@@ -175,10 +176,10 @@ def test_who_may_read_a_file_stays(mode, tmp_path, parts):
 def descriptors(folder):
     """Return the files in a folder that this process has open, also those without a name."""
     found = []
-    for fd in os.listdir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{fd}").startswith(f"{folder}/"):
-                found.append(int(fd))
+            if entry.readlink().is_relative_to(folder):
+                found.append(int(entry.name))
     assert found
     return found
 

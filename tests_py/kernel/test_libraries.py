@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where NVIDIA's libraries are found: in wheels and Conda's environments, not in anybody's folder."""
+"""Where NVIDIA's libraries are found: in wheels and in environments of Conda."""
 
 from __future__ import annotations
 
