@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _PIECE = 1 << 24  # bytes: Ctrl-C is heard after each
 _NO_NAMES = ("", ".", "..")
@@ -27,7 +27,7 @@ _MOST_LINKS = 40  # as Linux follows
 _OPEN = re.compile("[0-9]{1,9}")
 _OPEN_FILES = ("/proc/self/fd", "/proc/thread-self/fd")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-_UNNAMED = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
+_UNNAMED = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
 _PART = re.compile(r"\.cudago-[0-9a-f]{16}")
 _ABANDONED = 3600  # seconds since the last write: of a part whose writer was killed
 _ACL = "system.posix_acl_access"  # the attribute that has a file's access control list
@@ -107,15 +107,12 @@ def _replace(to: str, pieces: Iterable[bytes | memoryview]) -> None:
         mode = 0o600 if old else 0o666  # less what the umask takes, which is for new files
         with suppress(OSError):
             _open(files, folder, _UNNAMED, mode)
-        is_named = not files or not os.path.exists(_entry(files[0]))
-        if is_named:
+        if files:
+            _put(files[0], to, old, pieces)
+            pieces = _contents(files[0])
+        if not files or not _link(files[0], part):
             _open(files, part, _NEW | os.O_EXCL, mode)
-        if old:
-            _protect(files[-1], to, old)
-        _write(files[-1], pieces)
-        os.fsync(files[-1])  # else a crash of the machine may leave the name, and an empty file
-        if not is_named:  # a folder's descriptor makes os.link follow links
-            os.link(_entry(files[-1]), part, src_dir_fd=files[-1], follow_symlinks=True)
+            _put(files[-1], to, old, pieces)
         os.replace(part, to)
     finally:
         # Signals are heard after calls, and where Python functions begin: so another Ctrl-C comes
@@ -134,8 +131,13 @@ def _open(files: list[int], path: str, flags: int, mode: int) -> None:
     files += map(os.open, (path,), (flags,), (mode,))
 
 
-def _entry(fd: int) -> str:
-    return f"/proc/self/fd/{fd}"
+def _link(fd: int, name: str) -> bool:
+    """Give a file without a name one; False where that cannot be, such as without /proc."""
+    try:  # a folder's descriptor makes os.link follow links; with a whole name it is not looked at
+        os.link(f"/proc/self/fd/{fd}", name, src_dir_fd=fd, follow_symlinks=True)
+    except OSError:
+        return False
+    return True
 
 
 def _stat(path: str) -> os.stat_result | None:
@@ -143,6 +145,21 @@ def _stat(path: str) -> os.stat_result | None:
         return os.stat(path)
     except OSError:
         return None  # there may be no such file yet
+
+
+def _put(
+    fd: int, to: str, old: os.stat_result | None, pieces: Iterable[bytes | memoryview]
+) -> None:
+    if old:
+        _protect(fd, to, old)
+    _write(fd, pieces)
+    os.fsync(fd)  # else a crash of the machine may leave the name, and an empty file
+
+
+def _contents(fd: int) -> Iterator[bytes]:
+    os.lseek(fd, 0, os.SEEK_SET)
+    while piece := os.read(fd, _PIECE):
+        yield piece
 
 
 def _protect(fd: int, to: str, old: os.stat_result) -> None:
