@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 try:
-    _STARTED_IN = os.getcwd()
+    _started_in = os.getcwd()
 except OSError:  # it has been removed
-    _STARTED_IN = ""
+    _started_in = ""
 NAMES = ("libnvrtc", "libnvJitLink", "libnvvm")
 # As seen from the folder of libnvvm: in the wheel for CUDA 13, and in all others.
 _LIBDEVICE = ("../nvvm/libdevice", "../libdevice")
@@ -82,7 +82,7 @@ def _module_folders() -> list[str]:
     a library is run as soon as it is opened, and that folder may be anybody's.
     """
     path = [entry for entry in sys.path if isinstance(entry, str)]
-    if path and path[0] == _STARTED_IN and not sys.flags.safe_path and not _is_script():
+    if path and path[0] == _started_in and not sys.flags.safe_path and not _is_script():
         del path[0]
     return [entry for entry in dict.fromkeys(path) if entry]
 
