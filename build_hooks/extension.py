@@ -38,6 +38,11 @@ ZIG_GLIBC = "2.28"
 OLDEST_GLIBC = (2, 17)
 
 
+# The Go modules that the native module is built of, in the form of a proxy's files: a source
+# distribution has them, so that its build asks for nothing but Python's packages.
+GO_MODULES = ROOT / "go_modules"
+PACKAGE = ["-tags=pyext", "./pyext"]
+
 # The variable that asks for a wheel for another machine, and names that machine.
 WHEEL_MACHINE = "CUDAGO_WHEEL_MACHINE"
 # Go's names of the machines that there are wheels for, and how an ELF file spells them.
@@ -122,6 +127,38 @@ def go_version(go: str) -> tuple[int, ...]:
         return ()
     found = re.search(r"\bgo(\d+(?:\.\d+)*)", out)
     return tuple(int(n) for n in found[1].split(".")) if found else ()
+
+
+def module_variables(folder: Path, otherwise: str = "") -> dict[str, str]:
+    """Return the variables with which Go takes modules from a folder; go.sum says if they fit.
+
+    `otherwise` is where it takes those from that are not there, as in GOPROXY.
+    """
+    places = ",".join(filter(None, (folder.as_uri(), otherwise)))
+    return {"GOPROXY": places, "GONOPROXY": "none"}  # a company's own settings are for its modules
+
+
+def gather_modules(go: str, to: Path) -> None:
+    """Put the Go modules that the build needs into a folder, and no others.
+
+    They come from this machine's cache, or from where Go gets them.
+    """
+    ask = [go, "env", "GOMODCACHE", "GOPROXY"]
+    said = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=True)
+    cache, proxy = said.stdout.splitlines()
+    with tempfile.TemporaryDirectory() as tmp:
+        env = {**os.environ, **module_variables(Path(cache, "cache", "download"), proxy)}
+        env |= {"GOMODCACHE": tmp, "GOFLAGS": "-modcacherw", "CGO_ENABLED": "1"}
+        command = [go, "list", "-buildvcs=false", "-deps", *PACKAGE]
+        listed = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+        if listed.returncode:
+            raise BuildError(f"{shlex.join(command)} failed: {listed.stderr}")
+        downloaded = Path(tmp, "cache", "download")
+        for file in sorted(downloaded.rglob("@v/*")):
+            if file.suffix in (".mod", ".zip"):
+                copy = to / file.relative_to(downloaded)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
 
 
 def find_cc() -> str | None:
@@ -236,16 +273,19 @@ def build(
     if machine:
         check_headers(cc, machine)
         env |= {"GOOS": "linux", "GOARCH": GO_ARCH[machine]}
-    if "HOME" not in env and "GOCACHE" not in env:
-        env["GOCACHE"] = str(ROOT / "build" / "go-cache")
+    if "HOME" not in env:
+        env.setdefault("GOCACHE", str(ROOT / "build" / "go-cache"))
+        env.setdefault("GOPATH", str(ROOT / "build" / "go-path"))
+    if GO_MODULES.is_dir():
+        env |= module_variables(GO_MODULES)
 
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".build-", dir=out.parent) as tmp:
         # The file's own name: the linker writes it into the library as its soname.
         made = Path(tmp) / MODULE
-        flags = ["-tags=pyext", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", *go_flags]
+        flags = ["-buildmode=c-shared", "-trimpath", "-buildvcs=false", *go_flags]
         ldflags = f"-ldflags={linker_flags(stripped)}"
-        command = [go, "build", *flags, ldflags, "-o", str(made), "./pyext"]
+        command = [go, "build", *flags, ldflags, "-o", str(made), *PACKAGE]
         if step(f"Go and C, with {go} and {cc}; a minute where nothing is cached", command, env):
             raise BuildError(f"go build failed: {shlex.join(command)}")
         # A rename, because a running Python may have the old file mapped. cgo's header stays

@@ -4,11 +4,11 @@
 package cuda
 
 import (
-	"path/filepath"
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/codecache"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // A CodeCache keeps what compilers made, in memory and in a folder that processes
@@ -151,18 +151,14 @@ func (j *job) files() (codecache.Files, bool) {
 // source is what may include files, and where; false if an option makes the
 // compiler read or write others.
 func (j *job) source() (s codecache.Source, ok bool) {
-	absolute := func(path string) string {
-		if filepath.IsAbs(path) {
-			return path
-		}
-		return filepath.Join(j.folder, path)
-	}
+	absolute := func(path string) string { return pathname.In(j.folder, path) }
 	in := &j.in
+	s.Folder = j.folder
 	s.Texts = append(s.Texts, in.Source, strings.Join(in.Options, "\n"))
-	s.Beside = append(s.Beside, filepath.Dir(absolute(in.Name)))
+	s.Beside = append(s.Beside, pathname.Folder(absolute(in.Name)))
 	for _, h := range in.Headers {
 		s.Texts = append(s.Texts, h.Source)
-		s.Beside = append(s.Beside, filepath.Dir(absolute(h.Name)))
+		s.Beside = append(s.Beside, pathname.Folder(absolute(h.Name)))
 	}
 	for i := range in.Options {
 		switch name, value := option(in.Options, i); {

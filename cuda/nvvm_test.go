@@ -119,7 +119,7 @@ func TestNewestPTX(t *testing.T) {
 func TestIRWithoutALinker(t *testing.T) {
 	compiler, _, dev := openIRStub(t, Cubin)
 	compiler.out.Code = []byte(".version 9.5\n")
-	missing := &nvjitlink.NotFoundError{Tried: []string{"/nowhere: no such file"}}
+	missing := &nvjitlink.NotFoundError{Tried: []string{"/nowhere: no such file"}, Advice: "get cudago[link]"}
 	dev.Driver().linker = func() (nvjitlink.Linker, error) { return nil, missing }
 	_, err := irProgram(t, dev, "ir", ProgramOptions{Name: "a.ll"}).Compile(dev, "")
 	require.ErrorIs(t, err, missing)
@@ -143,13 +143,13 @@ func TestIRLibdevice(t *testing.T) {
 		_, err := irProgram(t, dev, tt.source, ProgramOptions{Libdevice: tt.given}).Compile(dev, "")
 		require.NoError(t, err)
 		require.Equal(t, tt.linked, len(compiler.in.Libraries) == 1, tt.source)
-		compiler.libdevice = &nvvm.LibdeviceError{Library: "/lib/libnvvm.so.4", Why: "none"}
+		compiler.libdevice = &nvvm.LibdeviceError{Library: "/lib/libnvvm.so.4", Why: "none", Advice: "get one"}
 		_, err = irProgram(t, dev, tt.source, ProgramOptions{Libdevice: tt.given}).Compile(dev, "")
 		if !tt.linked {
 			require.NoError(t, err)
 			continue
 		}
-		require.ErrorContains(t, err, "libdevice.10.bc, which has the functions called __nv_*, was not found: none; `pip install cudago[nvvm]`")
+		require.ErrorContains(t, err, "libdevice.10.bc, which has the functions called __nv_*, was not found: none; get one, with libnvvm (here /lib/libnvvm.so.4)")
 	}
 }
 

@@ -41,6 +41,9 @@ type Options struct {
 	NVJitLinkPaths []string
 	// NVVMPaths are directories to look for libnvvm in, before the system's.
 	NVVMPaths []string
+	// IsFrozen says that the program was frozen, as by PyInstaller: messages then do
+	// not advise to install what it lacks.
+	IsFrozen bool
 	// Printf receives what kernels print on the simulated driver. Nil means
 	// standard output.
 	Printf io.Writer
@@ -145,10 +148,14 @@ func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
 	}
 	d.codeKind = kind
 	d.compiler = sync.OnceValues(func() (nvrtc.Compiler, error) {
-		return nvrtc.Open(nvrtc.Options{Paths: o.NVRTCPaths})
+		return nvrtc.Open(nvrtc.Options{Paths: o.NVRTCPaths, IsFrozen: o.IsFrozen})
 	})
-	d.irCompiler = sync.OnceValues(func() (nvvm.Compiler, error) { return nvvm.Open(o.NVVMPaths) })
-	d.linker = sync.OnceValues(func() (nvjitlink.Linker, error) { return nvjitlink.Open(o.NVJitLinkPaths) })
+	d.irCompiler = sync.OnceValues(func() (nvvm.Compiler, error) {
+		return nvvm.Open(nvvm.Options{Paths: o.NVVMPaths, IsFrozen: o.IsFrozen})
+	})
+	d.linker = sync.OnceValues(func() (nvjitlink.Linker, error) {
+		return nvjitlink.Open(nvjitlink.Options{Paths: o.NVJitLinkPaths, IsFrozen: o.IsFrozen})
+	})
 	return d, nil
 }
 

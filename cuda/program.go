@@ -5,11 +5,11 @@ package cuda
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // Kinds of source of a [Program], and kinds and targets of [ObjectCode].
@@ -138,7 +138,7 @@ func (p *Program) prepare(dev *Device, target string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, _ := os.Getwd() // without one, relative names are looked for in vain
+	folder, _ := pathname.Current() // without one, relative names are looked for in vain
 	return &job{p, compiler, in, kind, folder}, nil
 }
 

@@ -53,7 +53,7 @@ def environment(folder: Path, *wheels: str | Path) -> Path:
 
 
 def same_bytes(wheel: Path, folder: Path) -> str:
-    """Build it from the source distribution, somewhere else."""
+    """Build it from the source distribution, somewhere else, with no Go modules but its own."""
     python = environment(folder / "build-env", "build")
     run([python, "-m", "build", "--sdist", "-o", folder, extension.ROOT])
     (archive,) = folder.glob("*.tar.gz")
@@ -61,7 +61,9 @@ def same_bytes(wheel: Path, folder: Path) -> str:
         tar.extractall(folder / "elsewhere", filter="data")
     (source,) = (folder / "elsewhere").iterdir()
     again = folder / "again"
-    run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", again, source])
+    alone = {"GOPROXY": "off", "GOMODCACHE": str(folder / "modules"), "GOFLAGS": "-modcacherw"}
+    pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", again, source]
+    run(pip, env={**os.environ, **alone})
     first, second = wheel, again / wheel.name
     if not second.exists():
         raise CheckError(f"the second build is called {[p.name for p in again.iterdir()]}")

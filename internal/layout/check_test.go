@@ -112,6 +112,7 @@ func checkTree(files []source) []string {
 		commented[s.dir()] = commented[s.dir()] || s.file.Doc.Text() != ""
 		bad = append(bad, checkImports(s)...)
 		bad = append(bad, checkUnsafe(s)...)
+		bad = append(bad, checkNames(s)...)
 		bad = append(bad, checkFunctions(s)...)
 	}
 	for _, p := range packages {
@@ -260,6 +261,47 @@ func checkUnsafe(s source) []string {
 			s.path, s.fset.Position(call.Pos()).Line, what))
 		return true
 	})
+	return bad
+}
+
+// onText are the packages that work on the names of files as text, and divided what
+// they have for lists of names.
+var (
+	onText  = []string{"path", "path/filepath"}
+	divided = []string{"SplitList", "ListSeparator"}
+)
+
+// checkNames finds what makes of the name of a file that of another one.
+func checkNames(s source) []string {
+	if s.isTest() || mayWorkOnNames[s.dir()] {
+		return nil
+	}
+	var bad []string
+	for _, spec := range s.file.Imports {
+		imported := strings.Trim(spec.Path.Value, `"`)
+		if !slices.Contains(onText, imported) {
+			continue
+		}
+		local := path.Base(imported)
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		if local == "." {
+			bad = append(bad, fmt.Sprintf("%s:%d: %s under this name hides what it does to the names of files",
+				s.path, s.fset.Position(spec.Pos()).Line, imported))
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			used, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if from, ok := used.X.(*ast.Ident); ok && from.Name == local && !slices.Contains(divided, used.Sel.Name) {
+				bad = append(bad, fmt.Sprintf("%s:%d: %s.%s works on text, where the system follows links: use internal/pathname",
+					s.path, s.fset.Position(used.Pos()).Line, path.Base(imported), used.Sel.Name))
+			}
+			return true
+		})
+	}
 	return bad
 }
 

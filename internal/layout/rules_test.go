@@ -40,15 +40,15 @@ var mayImport = map[string][]string{
 	"pyext/api":       {"cuda"},
 	"graph":           {"cuda", "internal/finalize", "internal/ordered"},
 	"dlpack":          {},
-	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/nvvm", "cuda/internal/codecache", "internal/cxxname", "internal/memfd", "internal/ptx"},
+	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/nvvm", "cuda/internal/codecache", "internal/cxxname", "internal/memfd", "internal/pathname", "internal/ptx"},
 
 	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
 
-	"cuda/internal/dl":                   {},
-	"cuda/internal/nvrtc":                {"cuda/internal/dl"},
-	"cuda/internal/nvjitlink":            {"cuda/internal/dl"},
-	"cuda/internal/nvvm":                 {"cuda/internal/dl"},
-	"cuda/internal/codecache":            {},
+	"cuda/internal/dl":                   {"internal/pathname"},
+	"cuda/internal/nvrtc":                {"cuda/internal/dl", "internal/pathname"},
+	"cuda/internal/nvjitlink":            {"cuda/internal/dl", "internal/pathname"},
+	"cuda/internal/nvvm":                 {"cuda/internal/dl", "internal/pathname"},
+	"cuda/internal/codecache":            {"internal/pathname"},
 	"cuda/internal/driver":               {},
 	"cuda/internal/driver/nvidia":        {"cuda/internal/driver", "cuda/internal/dl"},
 	"cuda/internal/driver/nvidia/hostfn": {"cuda/internal/driver"}, // for tests
@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"internal/cxxname":          {},
 	"internal/memfd":            {},
 	"internal/ordered":          {},
+	"internal/pathname":         {},
 	"internal/ptx":              {},
 	"internal/ptxir":            {"internal/ptx"},
 	"internal/ptxvm":            {"internal/ptxvm/check", "internal/ptxvm/lane", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxvm/register", "internal/ptxir"},
@@ -113,6 +114,16 @@ var mayUseC = map[string]bool{
 	"benchmarks/cfloor":                  true,
 }
 
+// mayWorkOnNames are packages that name no file for users: generators, and what only
+// tests run. All others have the names of files from package pathname.
+var mayWorkOnNames = map[string]bool{
+	"internal/gen":            true,
+	"internal/layout":         true,
+	"internal/ptxvm/benchsim": true,
+	"internal/ptxvm/lane/gen": true,
+	"internal/ptxvm/vmtest":   true,
+}
+
 // abiHeader tells C of the types of package driver, which uses no C itself: the
 // edges towards Python and towards libcuda include it.
 const abiHeader = "cuda/internal/driver/zabi.h"
@@ -140,6 +151,9 @@ func TestEveryRuleHasAPackage(t *testing.T) {
 	}
 	for p := range mayImport {
 		require.True(t, packages[p], "mayImport names %s, which is gone", p)
+	}
+	for p := range mayWorkOnNames {
+		require.True(t, packages[p], "mayWorkOnNames names %s, which is gone", p)
 	}
 	for p := range mayUseC {
 		require.True(t, packages[p], "mayUseC names %s, which is gone", p)
@@ -234,6 +248,15 @@ func TestPlantedViolations(t *testing.T) {
 		{"conversion to unsafe.Pointer", "graph/a.go",
 			"package graph\n\nimport \"unsafe\"\n\nvar x = unsafe.Pointer(uintptr(1))\n",
 			"graph/a.go:8: unsafe.Pointer(): the name of a file that does this ends in _unsafe.go"},
+		{"name of a file that is cleaned", "cuda/a.go",
+			"package cuda\n\nimport \"path/filepath\"\n\nvar x = filepath.Join(\"a\", \"../b\")\n",
+			"cuda/a.go:8: filepath.Join works on text, where the system follows links: use internal/pathname"},
+		{"name of a file that is cleaned, by another name", "cuda/a.go",
+			"package cuda\n\nimport p \"path\"\n\nvar x = p.Dir\n",
+			"cuda/a.go:8: path.Dir works on text, where the system follows links: use internal/pathname"},
+		{"names that are all imported", "cuda/a.go",
+			"package cuda\n\nimport . \"path\"\n\nvar x = Dir\n",
+			"cuda/a.go:6: path under this name hides what it does to the names of files"},
 		{"path of one machine", "docs/a.md",
 			"see /ro" + "ot/x\n",
 			"docs/a.md:1: path of one machine, or a registry's host"},
@@ -268,6 +291,10 @@ func TestWhatIsAllowed(t *testing.T) {
 			"package cuda\n\nimport \"unsafe\"\n\nfunc f(p unsafe.Pointer) {}\n"},
 		{"unsafe with the right name", "cuda/a_unsafe.go",
 			"package cuda\n\nimport \"unsafe\"\n\nvar x = unsafe.Pointer(uintptr(1))\n"},
+		{"list of folders", "cuda/a.go",
+			"package cuda\n\nimport \"path/filepath\"\n\nvar x = filepath.SplitList(\"a:b\")\n"},
+		{"names in a test", "cuda/a_test.go",
+			"package cuda\n\nimport \"path/filepath\"\n\nvar x = filepath.Join(\"a\", \"b\")\n"},
 		{"C at an edge", "dlpack/a.c",
 			"int a;\n"},
 	}

@@ -39,6 +39,7 @@ type options struct {
 	NVRTC  []string `json:"nvrtc"`
 	Link   []string `json:"nvjitlink"`
 	NVVM   []string `json:"nvvm"`
+	Frozen bool     `json:"frozen"`
 	Trace  bool     `json:"trace"`
 	Last   string   `json:"last"`
 }
@@ -57,7 +58,7 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 		}
 		co := cuda.Options{
 			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, NVJitLinkPaths: o.Link, NVVMPaths: o.NVVM,
-			LastCalls: o.Last, Printf: &printed,
+			IsFrozen: o.Frozen, LastCalls: o.Last, Printf: &printed,
 			CallHost: func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
 		}
 		if o.Trace {

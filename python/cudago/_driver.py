@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, cast
 
-from . import _core
+from . import _core, _libraries
 from ._cold import read, read_unopened
 from ._gopy import api
 from ._late import late
@@ -124,34 +124,6 @@ def live_objects() -> dict[str, int]:
     return {kind: n for kind, n in counts.items() if n}
 
 
-def _names_in(folder: str) -> list[str]:
-    try:
-        return [entry.name for entry in os.scandir(folder)]
-    except OSError:
-        return []
-
-
-def _wheel_folders() -> list[tuple[str, list[str]]]:
-    """Return where NVIDIA's wheels put libraries, nvidia/cu13/lib and such, and what is there."""
-    with late:
-        from importlib.util import find_spec
-
-    spec = find_spec("nvidia")
-    roots = list(spec.submodule_search_locations or []) if spec else []
-    # The wheel for CUDA 12 has libnvvm in cuda_nvcc/nvvm/lib64.
-    places = [
-        f"{root}/{package}/{folder}"
-        for root in roots
-        for folder in ("lib", "nvvm/lib64")
-        for package in sorted(_names_in(root), reverse=True)
-    ]
-    return [(place, names) for place in places if (names := _names_in(place))]
-
-
-def _folders_of(library: str, folders: list[tuple[str, list[str]]]) -> list[str]:
-    return [f for f, names in folders if any(n.startswith(f"{library}.so") for n in names)]
-
-
 def _options() -> str:
     """Return the options with which the native module opens the driver."""
     driver = getattr(_choice, "driver", "") or os.environ.get("CUDAGO_DRIVER", "")
@@ -162,14 +134,15 @@ def _options() -> str:
     last = os.environ.get("CUDAGO_LAST_CALLS", "")
     if any("\ud800" <= c <= "\udfff" for c in last):
         raise ValueError(f"CUDAGO_LAST_CALLS must be a name in UTF-8, got {last!r}")
-    folders = _wheel_folders()
+    folders = _libraries.folders()
     return json.dumps(
         {
             "driver": driver,
             "sim": os.environ.get("CUDAGO_SIM", ""),
-            "nvrtc": _folders_of("libnvrtc", folders),
-            "nvjitlink": _folders_of("libnvJitLink", folders),
-            "nvvm": _folders_of("libnvvm", folders),
+            "nvrtc": _libraries.folders_of("libnvrtc", folders),
+            "nvjitlink": _libraries.folders_of("libnvJitLink", folders),
+            "nvvm": _libraries.folders_of("libnvvm", folders),
+            "frozen": bool(getattr(sys, "frozen", False)),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
             "last": last,
         }

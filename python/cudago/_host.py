@@ -45,6 +45,12 @@ def why_no_module(reason: ImportError) -> ImportError:
     """Return what to raise where the native module could not be imported."""
     if sentence := refusal():
         return ImportError(sentence)
+    if archive := next((p for p in Path(__file__).parents if p.is_file()), None):
+        return ImportError(
+            f"cudago cannot be imported from an archive, {archive}: the system loads its native "
+            "module from a file only. Unpack the archive; or pack the program with shiv, pex or "
+            "PyInstaller, which unpack it when it starts"
+        )
     if not (Path(__file__).parent / "_core.abi3.so").exists():
         return ImportError(
             "cudago lacks its native module, _core.abi3.so: install it again, or run 'make build' "

@@ -55,11 +55,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker, in runs that ask for the plugin: others have a word of their own."""
     settings.apply(config, config.option)  # in case that a conftest.py loads the plugin
-    config.addinivalue_line(
-        "markers", "gpu: a test of cudago's plugin needs NVIDIA's driver; skipped on any other"
-    )
+    if settings.active(config) or settings.is_named(config):
+        config.addinivalue_line(
+            "markers", "gpu: a test of cudago's plugin needs NVIDIA's driver; skipped on any other"
+        )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

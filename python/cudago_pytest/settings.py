@@ -26,6 +26,11 @@ def active(config: pytest.Config) -> bool:
     return bool(o.cudago_driver or o.cudago_check or o.cudago_seed is not None)
 
 
+def is_named(config: pytest.Config) -> bool:
+    """Whether the run names the plugin, which pytest finds without that: -p cudago_pytest."""
+    return __package__ in (config.option.plugins or ())
+
+
 def run_both(config: pytest.Config) -> int:
     """Run pytest once per driver, each in its process, and return the worse exit status."""
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]

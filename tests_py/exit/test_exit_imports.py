@@ -50,7 +50,7 @@ USES = {
 }
 # What a closed cudago does not come to.
 NEVER = {
-    "_wheel_folders", "_opened", "Device.reset", "_where", "_Pooled._has"
+    "_opened", "Device.reset", "_where", "_Pooled._has"
 }  # fmt: skip
 
 SCRIPT = """

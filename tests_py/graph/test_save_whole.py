@@ -9,16 +9,21 @@ import io
 import os
 import re
 import resource
+import signal
 import stat
+import struct
 import subprocess
 import sys
+import types
 import zipfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cudago as cu
+from cudago import _whole_file as whole_file
 from cudago._graph_file import zipped as zipped_module
 from cudago._graph_file.zipped import zipped
 
@@ -121,6 +126,171 @@ def test_links_that_lead_nowhere_stay(tmp_path, device, stream, code):  # noqa: 
         assert (tmp_path / "file").stat().st_size > 3
         (tmp_path / "file").unlink()
         assert sorted(names(tmp_path)) == before
+
+
+@contextmanager
+def umask(mask):
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def refuse(*_, **__):
+    raise PermissionError(errno.EPERM, "refused")
+
+
+@pytest.fixture(params=["unnamed", "named", "never named"])
+def parts(request, monkeypatch):
+    """File systems that have files without a name or none, and a system that gives them none."""
+    if request.param == "named":
+        monkeypatch.setattr(whole_file, "_UNNAMED", os.O_WRONLY | os.O_DIRECTORY)
+    elif request.param == "never named":
+        monkeypatch.setattr(whole_file.os, "link", refuse)
+    return request.param
+
+
+def access(path):
+    """Return who may do what with a file that a test has made."""
+    found = Path(path).stat()
+    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o400])
+def test_who_may_read_a_file_stays(mode, tmp_path, parts):
+    """From the moment there is something in the file, or of it in the folder."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 2345)
+    before = access(path)
+    seen = set()
+
+    def pieces():
+        for piece in (b"new", b"er"):
+            yield piece
+            seen.update(access(entry) for entry in os.scandir(tmp_path))
+            seen.update(access(f"/proc/self/fd/{fd}") for fd in descriptors(tmp_path))
+
+    with umask(0o022):
+        whole_file.write_whole(path, pieces())
+    assert seen == {before} == {access(path)}
+    assert path.read_bytes() == b"newer"
+
+
+def descriptors(folder):
+    """Return the files in a folder that this process has open, also those without a name."""
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if entry.readlink().is_relative_to(folder):
+                found.append(int(entry.name))
+    assert found
+    return found
+
+
+def test_new_files_are_as_the_umask_says(tmp_path, parts):
+    for mask, mode in (0o022, 0o644), (0o077, 0o600), (0, 0o666):
+        with umask(mask):
+            whole_file.write_whole(tmp_path / "file", [b"new"])
+        assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+        (tmp_path / "file").unlink()
+
+
+def test_what_cannot_be_kept_is_taken_away(tmp_path, monkeypatch, parts):
+    """A group that the process may not give files to: another one gets no more by it."""
+    path = tmp_path / "file"
+    real = os.fstat
+    other = types.SimpleNamespace(st_uid=os.geteuid(), st_gid=-2)
+    monkeypatch.setattr(whole_file.os, "fchown", refuse)
+    for mode, left in (0o660, 0o600), (0o664, 0o644), (0o604, 0o600), (0o777, 0o777):
+        path.write_bytes(b"old")
+        path.chmod(mode)
+        monkeypatch.setattr(whole_file.os, "fstat", lambda fd: other)
+        whole_file.write_whole(path, [b"new"])
+        monkeypatch.setattr(whole_file.os, "fstat", real)
+        assert stat.S_IMODE(path.stat().st_mode) == left, oct(mode)
+
+
+def acl(*entries):
+    """Return an access control list as the system stores it (Linux, posix_acl_xattr.h)."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def test_access_control_lists_stay(tmp_path, parts):
+    """The group's bits of such a file's mode are those of all in the list, not of its group."""
+    path, name, nobody = tmp_path / "file", "system.posix_acl_access", 0xFFFFFFFF
+    path.write_bytes(b"old")
+    mine = acl((1, 6, nobody), (2, 4, 4321), (4, 0, nobody), (16, 4, nobody), (32, 0, nobody))
+    try:
+        os.setxattr(path, name, mine)
+    except OSError as e:
+        pytest.skip(f"no access control lists here: {e}")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    whole_file.write_whole(path, [b"new"])
+    assert os.getxattr(path, name) == mine
+    os.setxattr(tmp_path, "system.posix_acl_default", mine)
+    path.unlink()
+    path.write_bytes(b"old")
+    os.removexattr(path, name)
+    path.chmod(0o640)
+    whole_file.write_whole(path, [b"new"])
+    with pytest.raises(OSError, match="No data"):
+        os.getxattr(path, name)
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch, parts):
+    done = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+
+        def noted(*a, name=name, real=real, **k):
+            done.append((name, (tmp_path / "file").read_bytes()))
+            return real(*a, **k)
+
+        monkeypatch.setattr(whole_file.os, name, noted)
+    (tmp_path / "file").write_bytes(b"old")
+    whole_file.write_whole(tmp_path / "file", [b"new"])
+    times = 2 if parts == "never named" else 1
+    assert done == [("fsync", b"old")] * times + [("replace", b"old")]
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+KILLED = """
+import os, signal, sys
+from cudago import _whole_file
+if sys.argv[2] == "named":
+    _whole_file._UNNAMED = os.O_WRONLY | os.O_DIRECTORY
+def pieces():
+    yield b"new"
+    os.kill(os.getpid(), signal.SIGKILL)
+_whole_file.write_whole(sys.argv[1], pieces())
+"""
+
+
+def test_a_kill_leaves_nothing(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with suppress(OSError):
+        os.close(os.open(tmp_path, os.O_WRONLY | os.O_TMPFILE))
+        command = [sys.executable, "-c", KILLED, str(path), "unnamed"]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        assert names(tmp_path) == ["file"]
+    command = [sys.executable, "-c", KILLED, str(path), "named"]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    (left,) = set(names(tmp_path)) - {"file"}
+    theirs = [".cudago-mine", ".cudago-0123456789abcdef.txt", f".cudago-{'1' * 16}"]
+    for name in theirs[:2]:
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / theirs[2]).mkdir()
+    whole_file.write_whole(path, [b"new"])
+    assert left in names(tmp_path)  # its writer may be slow
+    for name in (left, *theirs):
+        os.utime(tmp_path / name, (0, 0))
+    whole_file.write_whole(path, [b"newer"])
+    assert sorted(names(tmp_path)) == sorted(["file", *theirs])
 
 
 OWN_OUTPUT = """

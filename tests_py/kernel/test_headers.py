@@ -118,7 +118,7 @@ def found_by(script, root: Path, source: str, first: str = "", **environment: st
     done = script(
         f"""
         import cudago as cu
-        cu._driver._wheel_folders = lambda: {cu._driver._wheel_folders()!r}
+        cu._libraries.folders = lambda: {cu._libraries.folders()!r}
         {first}
         try:
             print(cu.Program({source!r}).compile("ptx").kind)

@@ -165,9 +165,8 @@ def test_the_simulated_driver_says_what_it_cannot_run(script):
 def test_without_nvjitlink(script, tmp_path):
     done = script(
         """
-        import cudago as cu
-        import cudago._driver as driver
-        driver._wheel_folders = lambda: []
+        import cudago, cudago as cu
+        cudago._libraries.folders = lambda: []
         o = cu.ProgramOptions(relocatable_device_code=True)
         code = cu.ObjectCode.from_ltoir(b"something")
         try:

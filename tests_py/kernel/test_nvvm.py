@@ -383,7 +383,7 @@ def test_a_missing_compiler_names_what_to_install(script):
     """And the places where it was looked for."""
     run = script(
         "import cudago\n"
-        "cudago._driver._wheel_folders = lambda: [('/packages', ['libnvvm.so.4'])]\n"
+        "cudago._libraries.folders = lambda: [('/packages', ['libnvvm.so.4'])]\n"
         "try:\n"
         "    cudago.Program('', 'nvvm').compile()\n"
         "except cudago.CompileError as e:\n"

@@ -490,8 +490,8 @@ def test_without_nvrtc(script, driver):
     run = script(
         """
         import importlib.machinery
-        import cudago as cu, cudago._driver
-        cudago._driver._wheel_folders = lambda: []
+        import cudago, cudago as cu
+        cudago._libraries.folders = lambda: []
         try:
             cu.Program('extern "C" __global__ void k() {}').compile()
         except cu.CUDAError as e:

@@ -72,7 +72,7 @@ def test_it_is_read_when_the_page_says(name, script):
     start, use = "import os, cudago\n", COMPILE
     if name.endswith("_PATH"):  # the message names places only where no package has the library
         use = USES.get(name, COMPILE)
-        start += f"cudago._driver._wheel_folders = lambda: [('/packages', {LIBRARIES})]\n"
+        start += f"cudago._libraries.folders = lambda: [('/packages', {LIBRARIES})]\n"
         if "/packages" not in script(start + use, CUDAGO_DRIVER="sim").stdout:
             pytest.skip("this machine has a library of its own")
     environment = {"CUDAGO_DRIVER": "nvidia" if name == "CUDAGO_LIBCUDA" else "sim"}

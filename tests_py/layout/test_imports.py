@@ -43,10 +43,6 @@ DEFERRED = {
     ("cudago._card", "cudago._display.glance"): "few programs print what memory holds",
     ("cudago._graph.builder", "cudago._tensor.array_copy"): "few graphs copy arrays",
     ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
-    (
-        "cudago._driver",
-        "importlib.util",
-    ): "wheels are looked for when a driver opens",
     ("cudago._driver", "logging"): "loads traceback; it is told when a driver opens",
     ("cudago._kernel.kernel", "cudago._graph.bound"): "graphs are loaded when one is made",
     (

@@ -409,6 +409,18 @@ def test_the_marker_needs_no_option(pytester, project, option):
     project("--markers").stdout.fnmatch_lines(["@pytest.mark.gpu: *needs NVIDIA's driver*"])
 
 
+def test_the_marker_is_not_for_projects_that_do_not_ask_for_the_plugin(pytester, project):
+    """What a project refuses by --strict-markers must not depend on what is installed."""
+    pytester.makeconftest("pytest_plugins = ['cudago_pytest']")  # where no entry point loads it
+    pytester.makepyfile("import pytest\n@pytest.mark.gpu\ndef test_it(): pass")
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--strict-markers")
+    run.stdout.fnmatch_lines(["*'gpu' not found in `markers` configuration option"])
+    assert run.ret != 0
+    for asked in ("-p", "cudago_pytest"), ("--cudago-driver=sim",):
+        run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--strict-markers", *asked)
+        assert run.ret == 0, asked
+
+
 @pytest.mark.parametrize("seed", [-1, 2**64, 10**22])
 def test_a_seed_out_of_range_ends_the_run(pytester, project, seed):
     pytester.makepyfile(GPU)

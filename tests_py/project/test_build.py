@@ -8,6 +8,7 @@ import importlib.util
 import os
 import platform
 import re
+import subprocess
 import sys
 from types import ModuleType
 
@@ -46,6 +47,49 @@ def test_an_old_python_is_refused_before_anything_is_built(extension, monkeypatc
 def test_the_oldest_python_is_that_of_the_project(extension):
     oldest = ".".join(map(str, extension.host.OLDEST_PYTHON))
     assert f'requires-python = ">={oldest}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def listed(extension, go: str, modules, cache) -> int:
+    """Return the exit status of what looks at all Go files of the build, without any network."""
+    variables = extension.module_variables(modules, "off") | {"GOFLAGS": "-modcacherw"}
+    variables |= {"GOMODCACHE": str(cache), "GOTOOLCHAIN": "local", "GOPRIVATE": "*"}
+    command = [go, "list", "-buildvcs=false", "-deps", *extension.PACKAGE]
+    return subprocess.run(
+        command, cwd=ROOT, env=os.environ | variables, capture_output=True, check=False
+    ).returncode
+
+
+def test_a_source_distribution_has_the_go_modules_that_it_needs(extension, tmp_path):
+    go = extension.find_go()
+    if go is None:
+        pytest.skip("there is no Go here")
+    modules = tmp_path / "modules of Go"
+    extension.gather_modules(go, modules)
+    kinds = {path.suffix for path in modules.rglob("*") if path.is_file()}
+    assert kinds == {".mod", ".zip"}
+    assert listed(extension, go, modules, tmp_path / "cache") == 0
+    for module in modules.rglob("*.zip"):
+        away = module.rename(tmp_path / "away")
+        assert listed(extension, go, modules, tmp_path / module.stem) != 0, module
+        away.rename(module)
+
+
+def test_the_build_takes_them(extension, monkeypatch, tmp_path):
+    seen = []
+
+    def step(name, command, env):
+        seen.append(env.get("GOPROXY"))
+        return 1
+
+    monkeypatch.setattr(extension, "step", step)
+    monkeypatch.setenv("GOPROXY", "https://proxy.example")
+    if extension.find_go() is None or extension.find_cc() is None:
+        pytest.skip("there is no Go, or no C compiler, here")
+    for folder in (tmp_path / "none", tmp_path):
+        monkeypatch.setattr(extension, "GO_MODULES", folder)
+        with pytest.raises(extension.BuildError):
+            extension.build(tmp_path / "out" / "module.so")
+    assert seen == ["https://proxy.example", tmp_path.as_uri()]
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(0, "took"), (3, "failed after")])

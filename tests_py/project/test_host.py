@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipapp
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -137,3 +138,22 @@ def test_import_of_a_package_without_its_module(tmp_path: Path):
         "'make build' in a clone"
     )
     assert "During handling" not in run.stderr
+
+
+def test_import_from_an_archive(tmp_path: Path):
+    """What is in one is not missing; the system cannot load it from there."""
+    archive = tmp_path / "program.pyz"
+    package = tmp_path / "package"
+    names = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "python" / "cudago", package / "cudago", ignore=names)
+    (package / "cudago" / "_core.abi3.so").touch()
+    (package / "__main__.py").write_text("import cudago")
+    zipapp.create_archive(package, archive)
+    run = subprocess.run(
+        [sys.executable, "-P", archive], env={}, capture_output=True, text=True, check=False
+    )
+    assert run.stderr.splitlines()[-1] == (
+        f"ImportError: cudago cannot be imported from an archive, {archive}: the system loads its "
+        "native module from a file only. Unpack the archive; or pack the program with shiv, pex or "
+        "PyInstaller, which unpack it when it starts"
+    )

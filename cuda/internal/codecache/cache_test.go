@@ -68,6 +68,34 @@ func TestEntriesAreShared(t *testing.T) {
 	require.NoFileExists(t, file(dir, k))
 }
 
+func TestEntryIsOnTheDiskBeforeItHasItsName(t *testing.T) {
+	dir := t.TempDir()
+	k := NewKey([]string{"a"})
+	flushed := 0
+	t.Cleanup(func() { flush = (*os.File).Sync })
+	flush = func(f *os.File) error {
+		flushed++
+		require.NoFileExists(t, file(dir, k))
+		info, err := f.Stat()
+		require.NoError(t, err)
+		require.Positive(t, info.Size())
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+		return f.Sync()
+	}
+	require.Empty(t, open(t, dir).Put(k, &Entry{Kind: "ptx"}))
+	require.Equal(t, 1, flushed)
+	require.FileExists(t, file(dir, k))
+
+	flush = func(*os.File) error { return syscall.EIO }
+	other := NewKey([]string{"b"})
+	c := open(t, dir)
+	c.Put(other, &Entry{Kind: "ptx"})
+	require.EqualValues(t, 1, c.Stats().Failed)
+	left, err := os.ReadDir(filepath.Join(dir, name))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "only the first entry")
+}
+
 func TestDamageIsFound(t *testing.T) {
 	k, other := NewKey([]string{"a"}), NewKey([]string{"b"})
 	e := &Entry{Kind: "ptx", Data: bytes.Repeat([]byte("data"), 50)}

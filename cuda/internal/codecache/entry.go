@@ -55,11 +55,14 @@ func (e *Entry) size() int64 {
 	for _, path := range e.Files.Missing {
 		n += len(path)
 	}
+	for folder, other := range e.Files.Same {
+		n += len(folder) + len(other)
+	}
 	return int64(n)
 }
 
 // magic begins each file. A change of Entry needs another one.
-const magic = "cudago compiled 1\n"
+const magic = "cudago compiled 2\n"
 
 var errDamaged = errors.New("it is damaged")
 

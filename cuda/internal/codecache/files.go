@@ -6,18 +6,24 @@ package codecache
 import (
 	"crypto/sha256"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // Files is what a source includes, and where it was not found: a file that
 // appears there would be included instead.
+//
+// Names are as the compiler makes them: with links and what comes after them.
 type Files struct {
 	Found   map[string]File
 	Missing []string
+	// Same has folders that were another by another name. What a file in them
+	// includes was looked for by one of the names.
+	Same map[string]string
 }
 
 // File is what a file was like when it was read.
@@ -55,6 +61,11 @@ func statOf(path string) (stat, bool) {
 
 // Unchanged reports whether the compiler would find the same again.
 func (f *Files) Unchanged() bool {
+	for folder, other := range f.Same {
+		if !isSame(folder, other) {
+			return false
+		}
+	}
 	for _, path := range f.Missing {
 		if _, exists := statOf(path); exists {
 			return false
@@ -76,12 +87,22 @@ func (f *Files) Unchanged() bool {
 	return true
 }
 
+func isSame(folder, other string) bool {
+	a, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(other)
+	return err == nil && os.SameFile(a, b)
+}
+
 // Source is what a compiler is given that may include files.
 type Source struct {
 	Texts    []string // the source, headers in memory, and options
 	Dirs     []string // where includes are looked for, besides beside the text
 	Beside   []string // folders of the texts
 	Includes []string // what the options include
+	Folder   string   // where those are looked for first
 }
 
 // The most that is read of includes; more is not cached.
@@ -93,9 +114,12 @@ const (
 // Read finds the files that a source may include, directly or not. isKnown is
 // false if that cannot be told.
 func (s *Source) Read() (files Files, isKnown bool) {
-	w := walk{dirs: s.Dirs, files: Files{Found: map[string]File{}}, seen: map[string]bool{}}
+	w := walk{
+		dirs: s.Dirs, files: Files{Found: map[string]File{}, Same: map[string]string{}},
+		seen: map[string]bool{}, by: map[place]string{},
+	}
 	for _, name := range s.Includes {
-		w.look(include{name: name, quoted: true}, s.Beside)
+		w.look(include{name: name, quoted: true}, append([]string{s.Folder}, s.Beside...))
 	}
 	for _, text := range s.Texts {
 		list, known := includes(text)
@@ -120,24 +144,35 @@ type walk struct {
 	dirs   []string
 	files  Files
 	seen   map[string]bool
+	by     map[place]string // the folder by whose name a file's includes were looked for
 	todo   []string
 	bytes  int64
 	failed bool
 }
 
+// place is a file in a folder: where two names lead there, what it includes is the
+// same. Files that include each other by .. have names without end.
+type place struct {
+	file, folder identity
+}
+
+type identity struct {
+	inode, device uint64
+}
+
 // look notes every place where the file may be: which of them comes first is the
 // compiler's business.
 func (w *walk) look(i include, beside []string) {
-	if filepath.IsAbs(i.name) {
+	if pathname.IsAbsolute(i.name) {
 		w.note(i.name)
 		return
 	}
 	for _, dir := range w.dirs {
-		w.note(filepath.Join(dir, i.name))
+		w.note(pathname.Join(dir, i.name))
 	}
 	if i.quoted {
 		for _, dir := range beside {
-			w.note(filepath.Join(dir, i.name))
+			w.note(pathname.Join(dir, i.name))
 		}
 	}
 }
@@ -163,9 +198,32 @@ func (w *walk) read(path string) {
 		return
 	}
 	w.files.Found[path] = f.File
-	for _, i := range f.list {
-		w.look(i, []string{filepath.Dir(path)})
+	folder := pathname.Folder(path)
+	at, exists := placeOf(f.Stat, folder)
+	if !exists {
+		w.failed = true
+		return
 	}
+	if by, seen := w.by[at]; seen {
+		w.files.Same[folder] = by
+		return
+	}
+	w.by[at] = folder
+	for _, i := range f.list {
+		w.look(i, []string{folder})
+	}
+}
+
+func placeOf(file stat, folder string) (at place, exists bool) {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return place{}, false
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return place{}, false
+	}
+	return place{identity{file.Inode, file.Device}, identity{s.Ino, s.Dev}}, true
 }
 
 // known are the files that were read already: programs share headers.

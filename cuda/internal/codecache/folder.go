@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // folder is the part of a cache that is on disk.
@@ -73,7 +74,7 @@ func (f *folder) open(create bool) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return checked(root, filepath.Join(f.path, name))
+	return checked(root, pathname.Join(f.path, name))
 }
 
 // isFolder returns an error if there is something else: to open a pipe waits for
@@ -148,7 +149,7 @@ func (f *folder) read(k Key) (*Entry, error) {
 
 func (f *folder) remove(root *os.Root, k Key) error {
 	_ = root.RemoveAll(k.String()) // else the new entry replaces it, or cannot
-	return fmt.Errorf("an entry of the compile cache is not used, and made anew: %w: %s", errDamaged, filepath.Join(f.path, name, k.String()))
+	return fmt.Errorf("an entry of the compile cache is not used, and made anew: %w: %s", errDamaged, pathname.Join(pathname.Join(f.path, name), k.String()))
 }
 
 // write adds an entry, and removes the oldest if there is too much. It returns
@@ -164,7 +165,7 @@ func (f *folder) write(k Key, e *Entry) (removed int, err error) {
 	}
 	defer closing(root)
 	temporary := k.String() + ".tmp-" + rand.Text()
-	err = root.WriteFile(temporary, data, 0o600)
+	err = writeFile(root, temporary, data)
 	if err == nil {
 		err = root.Rename(temporary, k.String())
 	}
@@ -173,6 +174,23 @@ func (f *folder) write(k Key, e *Entry) (removed int, err error) {
 		return 0, err
 	}
 	return f.trim(root, f.limit)
+}
+
+// flush puts what was written on the disk. Tests look at what there is before.
+var flush = (*os.File).Sync
+
+// writeFile makes a file that a crash of the machine does not empty once it is
+// renamed.
+func writeFile(root *os.Root, name string, data []byte) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = flush(f)
+	}
+	return cmp.Or(err, f.Close())
 }
 
 // trim removes the oldest entries until at most most bytes remain.

@@ -17,6 +17,8 @@ import (
 	"os"
 	"strings"
 	"unsafe"
+
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // A Library is an open shared library. It is never closed: libcuda starts
@@ -55,7 +57,7 @@ func FileOf(address uintptr) string {
 	if file == nil {
 		return ""
 	}
-	return C.GoString(file)
+	return pathname.Absolute(C.GoString(file))
 }
 
 // Describe tells files apart by name, size and time, a line for each that there

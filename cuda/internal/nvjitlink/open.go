@@ -9,11 +9,10 @@ import "C"
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/dl"
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // PathVariable names the environment variable with directories to look in first,
@@ -28,34 +27,32 @@ func soname(major int) string { return fmt.Sprintf("libnvJitLink.so.%d", major) 
 
 // NotFoundError says that no nvJitLink could be opened.
 type NotFoundError struct {
-	Tried []string // a place, and why it will not do
+	Tried  []string // a place, and why it will not do
+	Advice string
 }
 
 func (e *NotFoundError) Error() string {
-	return "nvJitLink (libnvJitLink), which links device code, was not found; " +
-		"`pip install cudago[link]` brings it along; looked in\n  " + strings.Join(e.Tried, "\n  ")
+	return "nvJitLink (libnvJitLink), which links device code, was not found; " + e.Advice + "; looked in\n  " +
+		strings.Join(e.Tried, "\n  ")
 }
 
+// Options says where to look.
+type Options = dl.Search
+
 // Open opens the first nvJitLink that it finds: in CUDAGO_NVJITLINK_PATH, in
-// paths, by the loader's own search, then in the toolkits that CUDA_HOME and
+// o.Paths, by the loader's own search, then in the toolkits that CUDA_HOME and
 // CUDA_PATH name and in /usr/local/cuda.
 //
 // Errors: [*NotFoundError].
-func Open(paths []string) (*Library, error) {
-	dirs := append(filepath.SplitList(os.Getenv(PathVariable)), paths...)
-	dirs = append(dirs, "") // the loader's own search
-	target := map[string]string{"amd64": "x86_64-linux", "arm64": "sbsa-linux"}[runtime.GOARCH]
-	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
-		if home != "" {
-			dirs = append(dirs, filepath.Join(home, "lib64"), filepath.Join(home, "targets", target, "lib"))
-		}
-	}
+func Open(o Options) (*Library, error) {
+	dirs := append(o.First(PathVariable), "") // the loader's own search
+	dirs = append(dirs, dl.InToolkits("lib64", dl.TargetFolder(), "lib")...)
 	var tried []string
 	for _, dir := range dirs {
 		for _, major := range majors {
 			file := soname(major)
 			if dir != "" {
-				file = filepath.Join(dir, file)
+				file = pathname.Join(dir, file)
 				if _, err := os.Stat(file); err != nil {
 					tried = append(tried, file+": no such file")
 					continue
@@ -68,7 +65,7 @@ func Open(paths []string) (*Library, error) {
 			tried = append(tried, file+": "+why)
 		}
 	}
-	return nil, &NotFoundError{tried}
+	return nil, &NotFoundError{tried, o.Advice("link", PathVariable)}
 }
 
 func openFile(file string, major int) (l *Library, why string) {

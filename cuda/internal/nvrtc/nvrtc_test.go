@@ -188,6 +188,24 @@ func TestOpenNamesThePlaces(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(empty, "lib64"))
 }
 
+// The loader has a library of this name too, perhaps: what is in the folder counts.
+func TestOpenInTheCurrentFolder(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "libnvrtc.so.13"), []byte("not a library"), 0o600))
+	t.Chdir(dir)
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	for _, named := range []string{".", "./", "../" + filepath.Base(dir)} {
+		var tried []Attempt
+		for _, folder := range (Options{Paths: []string{named}}).First("CUDAGO_NO_SUCH_VARIABLE") {
+			require.Nil(t, openIn(folder, &tried))
+		}
+		require.Len(t, tried, 1)
+		require.Equal(t, here+"/"+strings.TrimSuffix(named, "/")+"/libnvrtc.so.13", tried[0].Place)
+		require.Contains(t, tried[0].Why, "libnvrtc.so.13: ")
+	}
+}
+
 func TestResultNames(t *testing.T) {
 	require.Equal(t, "NVRTC_ERROR_COMPILATION", NVRTC_ERROR_COMPILATION.String())
 	require.Equal(t, "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID", Result(10).String())

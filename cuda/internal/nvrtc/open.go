@@ -9,12 +9,10 @@ import "C"
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/dl"
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // PathVariable names the environment variable with directories to look in
@@ -25,12 +23,8 @@ const PathVariable = "CUDAGO_NVRTC_PATH"
 // version is one ABI.
 var sonames = []string{"libnvrtc.so.13", "libnvrtc.so.12"}
 
-// Options says where to look. The zero value is the system's own places.
-type Options struct {
-	// Paths are directories that hold libnvrtc, such as a wheel's
-	// site-packages/nvidia/cu13/lib. They come before the system's.
-	Paths []string
-}
+// Options says where to look.
+type Options = dl.Search
 
 // Attempt is one place where NVRTC was looked for in vain.
 type Attempt struct {
@@ -40,13 +34,13 @@ type Attempt struct {
 
 // NotFoundError says that no NVRTC could be opened.
 type NotFoundError struct {
-	Tried []Attempt
+	Tried  []Attempt
+	Advice string
 }
 
 func (e *NotFoundError) Error() string {
 	var b strings.Builder
-	b.WriteString("NVRTC (libnvrtc), which compiles CUDA C++, was not found; " +
-		"`pip install cudago[sim]` brings it along; looked in")
+	b.WriteString("NVRTC (libnvrtc), which compiles CUDA C++, was not found; " + e.Advice + "; looked in")
 	for _, a := range e.Tried {
 		b.WriteString("\n  " + a.Place + ": " + a.Why)
 	}
@@ -59,9 +53,8 @@ func (e *NotFoundError) Error() string {
 //
 // Errors: [*NotFoundError].
 func Open(o Options) (*Library, error) {
-	dirs := append(filepath.SplitList(os.Getenv(PathVariable)), o.Paths...)
 	var tried []Attempt
-	for _, dir := range dirs {
+	for _, dir := range o.First(PathVariable) {
 		if l := openIn(dir, &tried); l != nil {
 			return l, nil
 		}
@@ -71,40 +64,19 @@ func Open(o Options) (*Library, error) {
 			return l, nil
 		}
 	}
-	for _, dir := range toolkitDirs() {
+	for _, dir := range dl.InToolkits("lib64", dl.TargetFolder(), "lib") {
 		if l := openIn(dir, &tried); l != nil {
 			return l, nil
 		}
 	}
-	return nil, &NotFoundError{tried}
-}
-
-// toolkitDirs are the library directories of installed CUDA toolkits.
-func toolkitDirs() []string {
-	target := map[string]string{"amd64": "x86_64-linux", "arm64": "sbsa-linux"}[runtime.GOARCH]
-	var dirs []string
-	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
-		if home == "" {
-			continue
-		}
-		for _, dir := range []string{
-			filepath.Join(home, "lib64"),
-			filepath.Join(home, "targets", target, "lib"),
-			filepath.Join(home, "lib"),
-		} {
-			if !slices.Contains(dirs, dir) {
-				dirs = append(dirs, dir)
-			}
-		}
-	}
-	return dirs
+	return nil, &NotFoundError{tried, o.Advice("sim", PathVariable)}
 }
 
 // openIn opens NVRTC in one directory.
 func openIn(dir string, tried *[]Attempt) *Library {
 	found := false
 	for _, name := range sonames {
-		file := filepath.Join(dir, name)
+		file := pathname.Join(dir, name)
 		if _, err := os.Stat(file); err != nil {
 			continue
 		}
@@ -128,16 +100,25 @@ func openIn(dir string, tried *[]Attempt) *Library {
 // ("failed to open libnvrtc-builtins.so.13.0"); one that is loaded already is.
 // A failure shows when something is compiled.
 func openBuiltins(dir string) {
-	files, _ := filepath.Glob(filepath.Join(dir, "libnvrtc-builtins.so.*"))
-	for _, file := range files {
+	for _, file := range builtins(dir) {
 		dl.Open(file)
 	}
 }
 
+func builtins(dir string) (files []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "libnvrtc-builtins.so.") {
+			files = append(files, pathname.Join(dir, e.Name()))
+		}
+	}
+	return files
+}
+
 // identify tells NVRTCs apart, which tell their version, but not their build.
 func identify(l *Library) string {
-	files, _ := filepath.Glob(filepath.Join(filepath.Dir(l.path), "libnvrtc-builtins.so.*"))
-	return fmt.Sprintf("NVRTC %d.%d", l.major, l.minor) + dl.Describe(append(files, l.path)...)
+	files := append(builtins(pathname.Folder(l.path)), l.path)
+	return fmt.Sprintf("NVRTC %d.%d", l.major, l.minor) + dl.Describe(files...)
 }
 
 func openFile(file string, tried *[]Attempt) *Library {
@@ -160,7 +141,7 @@ func openFile(file string, tried *[]Attempt) *Library {
 	}
 	if origin := dl.FileOf(uintptr(l.fn[nvrtcVersion])); origin != "" {
 		l.path = origin
-		openBuiltins(filepath.Dir(l.path))
+		openBuiltins(pathname.Folder(l.path))
 	}
 	l.identity = identify(l)
 	return l

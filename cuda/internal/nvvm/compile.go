@@ -22,6 +22,7 @@ type Library struct {
 	path      string
 	libdevice string // the file; empty if there is none
 	identity  string
+	advice    string // where a libdevice would come from
 	fn        [callCount]C.address
 }
 

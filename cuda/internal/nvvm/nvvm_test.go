@@ -16,7 +16,7 @@ import (
 // tests_py/kernel/test_nvvm.py.
 func library(t *testing.T) *Library {
 	t.Helper()
-	l, err := Open(nil)
+	l, err := Open(Options{})
 	if err != nil {
 		require.Empty(t, os.Getenv(PathVariable), "it names no usable libnvvm: %v", err)
 		t.Skipf("set %s to run this: %v", PathVariable, err)
@@ -79,7 +79,7 @@ func TestOpenNamesThePlaces(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "libnvvm.so"), []byte("not a library"), 0o600))
 	t.Setenv(PathVariable, filepath.Join(empty, "nowhere"))
 	t.Setenv("CUDA_HOME", empty)
-	_, err := Open([]string{broken})
+	_, err := Open(Options{Paths: []string{broken}})
 	if err == nil {
 		t.Skip("the system has a libnvvm, so that nothing is missing")
 	}
@@ -95,9 +95,10 @@ func TestLibdeviceIsFoundBesideTheLibrary(t *testing.T) {
 	for _, place := range libdevicePlaces {
 		root := t.TempDir()
 		library := filepath.Join(root, "a", "lib", "libnvvm.so.4")
-		folder := filepath.Join(filepath.Dir(library), place)
+		require.NoError(t, os.MkdirAll(filepath.Dir(library), 0o755))
+		folder := filepath.Dir(library) + "/" + place
 		require.NoError(t, os.MkdirAll(folder, 0o755))
-		file := filepath.Join(folder, "libdevice.10.bc")
+		file := folder + "/libdevice.10.bc"
 		require.NoError(t, os.WriteFile(file, []byte("bitcode"), 0o600))
 		require.Equal(t, file, libdeviceOf(library))
 		data, err := (&Library{libdevice: file}).Libdevice()

@@ -9,10 +9,10 @@ import "C"
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/dl"
+	"github.com/cudago/cudago/internal/pathname"
 )
 
 // PathVariable names the environment variable with directories to look in first,
@@ -25,42 +25,44 @@ var sonames = []string{"libnvvm.so.4", "libnvvm.so"}
 
 // NotFoundError says that no libnvvm could be opened.
 type NotFoundError struct {
-	Tried []string // a place, and why it will not do
+	Tried  []string // a place, and why it will not do
+	Advice string
 }
 
 func (e *NotFoundError) Error() string {
-	return "NVVM (libnvvm), which compiles NVVM IR, was not found; " +
-		"`pip install cudago[nvvm]` brings it along; looked in\n  " + strings.Join(e.Tried, "\n  ")
+	return "NVVM (libnvvm), which compiles NVVM IR, was not found; " + e.Advice + "; looked in\n  " + strings.Join(e.Tried, "\n  ")
 }
 
 // LibdeviceError says that there is no libdevice, or that it cannot be read.
 type LibdeviceError struct {
 	Library string // libnvvm's file
 	Why     string
+	Advice  string
 }
 
 func (e *LibdeviceError) Error() string {
-	return "libdevice.10.bc, which has the functions called __nv_*, was not found: " + e.Why +
-		"; `pip install cudago[nvvm]` brings it along with libnvvm (here " + e.Library + ")"
+	return "libdevice.10.bc, which has the functions called __nv_*, was not found: " + e.Why + "; " + e.Advice +
+		", with libnvvm (here " + e.Library + ")"
 }
 
-// Open opens the first libnvvm that it finds: in CUDAGO_NVVM_PATH, in paths, by
+// Options says where to look.
+type Options = dl.Search
+
+// Open opens the first libnvvm that it finds: in CUDAGO_NVVM_PATH, in o.Paths, by
 // the loader's own search, then in the toolkits that CUDA_HOME and CUDA_PATH name
 // and in /usr/local/cuda.
 //
 // Errors: [*NotFoundError].
-func Open(paths []string) (*Library, error) {
-	dirs := append(filepath.SplitList(os.Getenv(PathVariable)), paths...)
-	dirs = append(dirs, "") // the loader's own search
-	for _, home := range toolkits() {
-		dirs = append(dirs, filepath.Join(home, "nvvm", "lib64"))
-	}
+func Open(o Options) (*Library, error) {
+	dirs := append(o.First(PathVariable), "") // the loader's own search
+	dirs = append(dirs, dl.InToolkits("nvvm/lib64")...)
+	advice := o.Advice("nvvm", PathVariable)
 	var tried []string
 	for _, dir := range dirs {
 		for _, name := range sonames {
 			file := name
 			if dir != "" {
-				file = filepath.Join(dir, name)
+				file = pathname.Join(dir, name)
 				if _, err := os.Stat(file); err != nil {
 					tried = append(tried, file+": no such file")
 					continue
@@ -68,23 +70,13 @@ func Open(paths []string) (*Library, error) {
 			}
 			l, why := openFile(file)
 			if l != nil {
+				l.advice = advice
 				return l, nil
 			}
 			tried = append(tried, file+": "+why)
 		}
 	}
-	return nil, &NotFoundError{tried}
-}
-
-// toolkits are where CUDA toolkits may be installed.
-func toolkits() []string {
-	var homes []string
-	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
-		if home != "" {
-			homes = append(homes, home)
-		}
-	}
-	return homes
+	return nil, &NotFoundError{tried, advice}
 }
 
 func openFile(file string) (l *Library, why string) {
@@ -121,14 +113,12 @@ var libdevicePlaces = []string{"../nvvm/libdevice", "../libdevice"}
 func libdeviceOf(library string) string {
 	var dirs []string
 	for _, place := range libdevicePlaces {
-		dirs = append(dirs, filepath.Join(filepath.Dir(library), place))
+		dirs = append(dirs, pathname.Join(pathname.Folder(library), place))
 	}
-	for _, home := range toolkits() {
-		dirs = append(dirs, filepath.Join(home, "nvvm", "libdevice"))
-	}
+	dirs = append(dirs, dl.InToolkits("nvvm/libdevice")...)
 	dirs = append(dirs, "/usr/lib/nvidia-cuda-toolkit/libdevice") // Debian's
 	for _, dir := range dirs {
-		file := filepath.Join(dir, "libdevice.10.bc")
+		file := pathname.Join(dir, "libdevice.10.bc")
 		if _, err := os.Stat(file); err == nil {
 			return file
 		}
@@ -139,11 +129,11 @@ func libdeviceOf(library string) string {
 // Libdevice implements [Compiler].
 func (l *Library) Libdevice() ([]byte, error) {
 	if l.libdevice == "" {
-		return nil, &LibdeviceError{l.path, "there is none beside libnvvm or in a toolkit"}
+		return nil, &LibdeviceError{l.path, "there is none beside libnvvm or in a toolkit", l.advice}
 	}
 	data, err := os.ReadFile(l.libdevice)
 	if err != nil {
-		return nil, &LibdeviceError{l.path, err.Error()}
+		return nil, &LibdeviceError{l.path, err.Error(), l.advice}
 	}
 	return data, nil
 }

@@ -14,8 +14,9 @@ from typing import Any
 
 import cudago as cu
 
+from .. import _libraries
 from .._cold import read_unopened
-from .._driver import _folders_of, _notice, _wheel_folders
+from .._driver import _notice
 from .._gopy import api
 
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
@@ -96,7 +97,7 @@ def _device(device: Any) -> dict[str, Any]:
 
 
 def _nvrtc() -> dict[str, Any]:
-    found: dict[str, Any] = {"looked_in": _folders_of("libnvrtc", _wheel_folders())}
+    found: dict[str, Any] = {"looked_in": _libraries.folders_of("libnvrtc", _libraries.folders())}
     try:
         code = cu.Program('extern "C" __global__ void nothing() {}').compile("ptx")
     except (cu.CUDAError, ValueError) as e:  # ValueError: a variable that is wrong
