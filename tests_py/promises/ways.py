@@ -166,8 +166,7 @@ def _import_legacy(w: World, x: object) -> int:
 
 
 def _import_copy(w: World, x: object) -> int:
-    t = cu.from_dlpack(x, stream=w.near, copy=True)
-    return _in_stream(w, w.near, t)
+    return _value(cu.from_dlpack(x, stream=w.near, copy=True).numpy(stream=w.near))
 
 
 def _import_back(w: World, x: object) -> int:
@@ -254,27 +253,30 @@ def _whole(x: object) -> cu.Buffer | cu.Tensor:
     return x.buffer[x.offset :] if isinstance(x, cu.Pointer) else x
 
 
-def _result(w: World, x: cu.Buffer | cu.Tensor) -> cu.Buffer | cu.Tensor:
-    """The result, as what x is copied to."""
-    part = w.result[: w.n]
+def _target(w: World, x: cu.Buffer | cu.Tensor) -> cu.Buffer | cu.Tensor:
+    """What x is copied to: device memory, since the host waits for a copy to its own."""
+    part = w.target[: w.n]
     return part.view("u1", x.shape) if isinstance(x, cu.Tensor) else part
 
 
 def _copy_from(w: World, x: object) -> object:
     x = _whole(x)
-    _result(w, x).copy_from(x, stream=w.work)
+    _target(w, x).copy_from(x, stream=w.work)
+    w.take(w.work, w.target, w.n)
     return None
 
 
 def _copy_to(w: World, x: object) -> object:
     x = _whole(x)
-    x.copy_to(_result(w, x), stream=w.work)
+    x.copy_to(_target(w, x), stream=w.work)
+    w.take(w.work, w.target, w.n)
     return None
 
 
 def _copy_batch(w: World, x: object) -> object:
     x = _whole(x)
-    cu.copy_batch([(_result(w, x), x)], stream=w.work)
+    cu.copy_batch([(_target(w, x), x)], stream=w.work)
+    w.take(w.work, w.target, w.n)
     return None
 
 
@@ -306,7 +308,8 @@ def _graph(w: World, x: object) -> object:
 def _graph_copy(w: World, x: object) -> object:
     graph = cu.Graph(w.away)
     x = _whole(x)
-    graph.memcpy(_result(w, x), x)
+    copy = graph.memcpy(_target(w, x), x)
+    copy.launch(ONE, w.code["take"], w.target, w.result, w.n)
     step = graph.instantiate()
     step.launch(w.work)
     return graph, step

@@ -47,6 +47,7 @@ class World:
         self.near = home.create_stream()  # consumers
         self.gate = cu.PinnedMemoryResource().allocate(4)
         self.result = cu.PinnedMemoryResource().allocate(N)
+        self.target = away.allocate(N, stream=self.work)
         self.kept: list[object] = []  # what the memory of a cell needs, and is not the memory
         for stream in (self.work, self.near, away.default_stream):
             # Loads the code: NVIDIA's driver may do so only where nothing runs.
@@ -108,7 +109,5 @@ class World:
     def close(self) -> None:
         """Give everything back."""
         self.settle()
-        for stream in (self.work, self.own, self.near):
-            stream.close()
-        self.gate.close()
-        self.result.close()
+        for thing in (self.target, self.gate, self.result, self.work, self.own, self.near):
+            thing.close()
