@@ -14,6 +14,10 @@ from contextlib import contextmanager as _contextmanager
 from typing import TYPE_CHECKING
 
 try:
+    if f"{__name__}._core" not in sys.modules:
+        from . import _limits
+
+        _limits.check()
     from . import _core, _gopy
 except ImportError as _reason:
     from ._host import why_no_module

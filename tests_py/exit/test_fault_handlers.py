@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""A fault of host memory is an exception, whoever else handles such signals, and theirs stay theirs."""
+"""A fault of host memory is an exception, whoever else handles such signals."""
 
 from __future__ import annotations
 
