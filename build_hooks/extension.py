@@ -48,6 +48,11 @@ ELF_MACHINE = {62: "x86_64", 183: "aarch64"}
 # stubs, and what the library does not export cannot be replaced, so the compiler sees through it.
 DIRECT_CALLS = "-fvisibility=hidden -fno-plt"
 
+# What would make use of a buffer's overflow in C: a function that returns behind it, copies of
+# unchecked lengths, and a table of functions' addresses that can be written.
+HARDENED = "-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"
+BOUND_AT_LOAD = "-Wl,-z,relro,-z,now"
+
 # Go's runtime would interrupt threads by signals to take their turn. A handler's stack is not
 # always there: faulthandler takes the main thread's away when the interpreter ends.
 RUNTIME_SETTINGS = "asyncpreemptoff=1"
@@ -236,6 +241,8 @@ def build(
     if cc is None:
         raise BuildError(f"no C compiler was found; pip install '{CC_WHEEL}' brings one")
     c_flags = f"{cgo_flags(cflags)} {DIRECT_CALLS}"
+    if not cflags:
+        c_flags += f" {HARDENED}"
     env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": c_flags}
     if machine:
         check_headers(cc, machine)
@@ -282,7 +289,7 @@ def linker_flags(stripped: bool = True) -> str:
     # Go's own build ID hashes the flags, and so this folder's name; without one no note tells a
     # library in Go. zig forgets an -s before a -g.
     strip, last = ("-s -w ", " -s") if stripped else ("", "")
-    return f"{strip}-buildid=cudago {settings} '-extldflags={script}{last}'"
+    return f"{strip}-buildid=cudago {settings} '-extldflags={script} {BOUND_AT_LOAD}{last}'"
 
 
 def wheel_tag(module: Path) -> str:

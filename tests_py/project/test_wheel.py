@@ -5,11 +5,16 @@
 from __future__ import annotations
 
 import importlib
+import platform
 import re
+import struct
 import subprocess
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import cudago as cu
 
 from ..installed import PROJECT, ROOT
 
@@ -104,6 +109,67 @@ def test_the_list_names_what_is_linked_in(extension, monkeypatch, tmp_path):
     assert [part["purl"] for part in listed["components"]] == purls
     assert listed["dependencies"][0]["dependsOn"] == purls
     assert listed["components"][1]["properties"] == [{"name": "go.sum", "value": "h1:sum="}]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "version", "license"),
+    [
+        ("/usr/lib/gcc/x86_64-linux-gnu/12/libgcc.a", "libgcc", "12", "GPL-3.0-or-later WITH"),
+        (
+            "/usr/lib/llvm-18/lib/clang/18/lib/linux/libclang_rt.builtins-x86_64.a",
+            "compiler-rt",
+            "18",
+            "Apache-2.0 WITH",
+        ),
+    ],
+)
+def test_the_list_names_what_the_machines_compiler_links_in(
+    path, name, version, license, extension, monkeypatch
+):
+    sbom = hook("sbom", monkeypatch)
+    monkeypatch.setattr(sbom.extension, "find_cc", lambda: "cc -pipe")
+    answer = subprocess.CompletedProcess([], 0, f"{path}\n", "")
+    monkeypatch.setattr(sbom.subprocess, "run", lambda command, **options: answer)
+    runtime, glibc = sbom.c_parts()
+    assert (runtime["name"], runtime["version"]) == (name, version)
+    assert runtime["licenses"][0]["license"]["name"].startswith(license)
+    assert (glibc["name"], glibc["version"]) == ("glibc start files", platform.libc_ver()[1])
+    answer.stdout = "libgcc\n"
+    with pytest.raises(sbom.extension.BuildError, match="runtime that the list cannot name"):
+        sbom.c_parts()
+
+
+def test_the_list_is_right_about_this_machines_compiler(extension, monkeypatch):
+    sbom = hook("sbom", monkeypatch)
+    if extension.find_cc() is None:
+        pytest.skip("no C compiler here")
+    assert [part["version"][0].isdigit() for part in sbom.c_parts()] == [True, True]
+
+
+class Elf:
+    """What the dynamic loader reads of a shared library for 64 bits."""
+
+    def __init__(self, text: bytes) -> None:
+        at, size, count = (
+            *struct.unpack_from("<Q", text, 32),
+            *struct.unpack_from("<HH", text, 54),
+        )
+        heads = [struct.unpack_from("<IIQQQQQQ", text, at + i * size) for i in range(count)]
+        self.segments = {kind: flags for kind, flags, *_ in heads}
+        _, _, at, _, _, size, *_ = next(h for h in heads if h[0] == 2)  # PT_DYNAMIC
+        self.dynamic = dict(struct.iter_unpack("<QQ", text[at : at + size]))
+
+
+def test_the_module_is_hardened():
+    text = Path(cu._core.__file__).read_bytes()
+    elf = Elf(text)
+    assert elf.dynamic[30] & 8, "DF_BIND_NOW"
+    assert elf.dynamic[0x6FFFFFFB] & 1, "DF_1_NOW"
+    assert 0x6474E552 in elf.segments, "PT_GNU_RELRO"
+    assert not elf.segments[0x6474E551] & 1, "PT_GNU_STACK is executable"
+    for name in (b"__stack_chk_fail", b"__memcpy_chk"):
+        assert b"\0" + name + b"\0" in text
+    assert b"asyncpreemptoff=1" in text
 
 
 @pytest.mark.parametrize(
