@@ -63,10 +63,10 @@ def known(name: str) -> dict[str, str]:
 
 def c_parts() -> list[dict[str, Any]]:
     """Return what the C compiler links in."""
-    cc = None if extension.wheel_machine() else extension.find_cc()
-    if cc:
+    cc = shlex.split("" if extension.wheel_machine() else extension.find_cc() or "")
+    if cc and "ziglang" not in cc:
         return [runtime_of(cc), start_files(os.confstr("CS_GNU_LIBC_VERSION").split()[-1])]
-    ask = [sys.executable, "-m", "ziglang", "version"]
+    ask = [cc[0] if cc else sys.executable, "-m", "ziglang", "version"]
     zig = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
     return [component("zig compiler-rt", zig, known("zig")), start_files(extension.ZIG_GLIBC)]
 
@@ -76,16 +76,16 @@ def start_files(version: str) -> dict[str, Any]:
     return component("glibc start files", version, {"name": GLIBC_LICENSE})
 
 
-def runtime_of(cc: str) -> dict[str, Any]:
+def runtime_of(cc: list[str]) -> dict[str, Any]:
     """Return the runtime of the machine's own compiler: gcc's, which clang may use too."""
-    ask = [*shlex.split(cc), "-print-libgcc-file-name"]
-    said = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    ask = [*cc, "-print-libgcc-file-name"]
+    said = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
     path = Path(said)
     if "clang_rt" in path.name:  # .../lib/clang/VERSION/lib/SYSTEM/libclang_rt.builtins.a
         return component("compiler-rt", path.parents[2].name, {"name": COMPILER_RT_LICENSE})
     if path.name == "libgcc.a":  # .../gcc/SYSTEM/VERSION/libgcc.a
         return component("libgcc", path.parent.name, {"name": LIBGCC_LICENSE})
-    raise extension.BuildError(f"{cc} links a runtime that the list cannot name: {said!r}")
+    return component(f"runtime of {cc[0]}", "unknown", {"name": "that of the compiler"})
 
 
 def describe(module: Path, go: str) -> dict[str, Any]:
