@@ -299,7 +299,7 @@ def test_the_runtime_sends_no_signals(script, driver):
         for _ in range(10):
             cu.launch(s, cu.LaunchConfig(64, 32), kernel, b)
             for _ in range(3):
-                x.copy_from(data, stream=other)  # is staged: garbage
+                x.copy_from(data, stream=other)
                 other.sync()
         s.sync()
         print(len(seen), flush=True)
