@@ -13,12 +13,13 @@ import os
 import resource
 import sys
 
-# The numbers of pyext/border/acquire.go, and what the runtime needs beside them: its poller's
-# descriptors and the library's own, the threads that it starts with, its stacks and tables.
+# The numbers of pyext/border/acquire.go, and what is needed beside them: descriptors of the poller,
+# of the files that say what a container may use, and of Python while it imports; the threads that
+# the runtime starts with; its stacks and tables.
 MOST_PROCS = 8
 SPARE_THREADS = 4
 STARTING_THREADS = 4
-DESCRIPTORS = 4
+DESCRIPTORS = 6
 HEAP_RESERVE_BYTES = 192 << 20
 # Most are tables for an address space of 48 bits. Without the last of them Go 1.26 goes on, and
 # maps it over whatever lies at low addresses.

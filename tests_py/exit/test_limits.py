@@ -80,7 +80,7 @@ def take_all(but=0):
 """
 
 
-@pytest.mark.parametrize("left", [0, 1, 2, 3])
+@pytest.mark.parametrize("left", [0, 1, 3, 5])
 def test_no_descriptor_for_the_import(script, driver, left):
     """The import of a module needs one too: with none Python says so itself."""
     needed = constants("python/cudago/_limits.py", "DESCRIPTORS")[0]
@@ -93,6 +93,24 @@ def test_no_descriptor_for_the_import(script, driver, left):
         )
     else:
         assert "Too many open files" in run.stdout or "No module named" in run.stdout
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_descriptors_that_it_asks_for_are_enough(script, driver, more):
+    needed = constants("python/cudago/_limits.py", "DESCRIPTORS")[0]
+    run = script(
+        WITHOUT_DESCRIPTORS
+        + f"""
+take_all({needed + more})
+import cudago as cu
+s = cu.Device(0).create_stream()
+b = cu.Device(0).allocate(1 << 20, stream=s)
+b.fill(1, stream=s)
+s.sync()
+print("works")
+"""
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "works\n", "")
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
