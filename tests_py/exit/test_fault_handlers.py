@@ -114,6 +114,31 @@ def test_a_fault_is_an_exception(script, driver, make, copied, when):
     assert (run.returncode, run.stdout, run.stderr) == (0, "DeviceFaultError\n", "")
 
 
+UNDER_PYTEST = """
+import pytest
+
+@pytest.mark.parametrize("make", [truncated, protected])
+def test_it(make):
+    assert faulthandler.is_enabled()
+    array, take_away = make()
+    take_away()
+    with pytest.raises(cu.DeviceFaultError):
+        x.copy_from(array, stream=s)
+        s.sync()
+"""
+
+
+@pytest.mark.parametrize("make", ["truncated", "protected"])
+def test_under_pytest(script, driver, make):
+    """It enables faulthandler once a conftest.py has imported cudago."""
+    folder = script.directory
+    (folder / "conftest.py").write_text("import cudago\n")
+    (folder / "test_one.py").write_text(PROGRAM.format(when="never") + UNDER_PYTEST)
+    run = script.run([sys.executable, "-m", "pytest", "-q", "-k", make, str(folder)])
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "1 passed" in run.stdout
+
+
 # --- others' handlers stay theirs -------------------------------------------------------------
 
 THEIRS = r"""
