@@ -82,18 +82,29 @@ notebooks: $(MODULE) ## run the texts in notebooks/source, and write them as not
 
 asan: $(ASAN_MODULE) ## build the native module under AddressSanitizer, into build/asan
 
-wheel: $(VENV)/packages ## build the wheel into dist/
-	@. $(TOOLS) && $(PY) scripts/pip_steps.py wheel --no-deps -w dist .
+# What a wheel is built with is named by hash, which pip's own environments cannot do.
+BUILDERS := $(VENV)/builders
+BUILD_WHEEL := $(BUILDERS)/bin/python scripts/pip_steps.py wheel --no-build-isolation --no-deps -w dist .
+$(BUILDERS)/made: $(VENV)/made
+	$(PY) -m venv $(BUILDERS)
+	@touch $@
+
+$(BUILDERS)/%: build_hooks/%.txt $(BUILDERS)/made
+	$(BUILDERS)/bin/python -m pip install -q --require-hashes --no-deps --only-binary :all: -r $<
+	@touch $@
+
+wheel: $(BUILDERS)/requirements $(TOOLS) ## build the wheel into dist/
+	@. $(TOOLS) && $(BUILD_WHEEL)
 
 # With the registry's C compiler, which knows an older C library than this machine's, and other machines.
 WHEEL_MACHINES ?= x86_64 aarch64
-wheels: $(VENV)/packages ## build the wheels for others into dist/: manylinux_2_28, on x86-64 and aarch64
+wheels: $(BUILDERS)/requirements $(BUILDERS)/compilers $(TOOLS) ## build the wheels for others into dist/: manylinux_2_28, on x86-64 and aarch64
 	@. $(TOOLS) && for m in $(WHEEL_MACHINES); do \
-		CUDAGO_WHEEL_MACHINE=$$m $(PY) scripts/pip_steps.py wheel --no-deps -w dist . || exit 1; done
+		CUDAGO_WHEEL_MACHINE=$$m $(BUILD_WHEEL) || exit 1; done
 
 # WHEEL_MACHINE says which one of make wheels; without it it is that of make wheel.
 WHEEL_MACHINE ?=
-wheel-check: $(VENV)/packages ## check a wheel in dist/: size, licences, auditwheel, an installation, the same bytes from the sdist
+wheel-check: $(VENV)/packages $(BUILDERS)/requirements ## check a wheel in dist/: size, licences, auditwheel, an installation, the same bytes from the sdist
 	@. $(TOOLS) && CUDAGO_WHEEL_MACHINE=$(WHEEL_MACHINE) $(PY) scripts/wheel_check.py
 
 # Both ask services for what is known; neither is part of the tests, which need no network.

@@ -53,6 +53,15 @@ ELF_MACHINE = {62: "x86_64", 183: "aarch64"}
 # stubs, and what the library does not export cannot be replaced, so the compiler sees through it.
 DIRECT_CALLS = "-fvisibility=hidden -fno-plt"
 
+# What would make use of a buffer's overflow in C: a function that returns behind it, copies of
+# unchecked lengths, and a table of functions' addresses that can be written.
+HARDENED = "-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2"
+BOUND_AT_LOAD = "-Wl,-z,relro,-z,now"
+
+# Go's runtime would interrupt threads by signals to take their turn. A handler's stack is not
+# always there: faulthandler takes the main thread's away when the interpreter ends.
+RUNTIME_SETTINGS = "asyncpreemptoff=1"
+
 # What this machine's pyconfig.h says must also be true of the machine that the wheel is for.
 HEADERS_PROBE = """\
 #include <Python.h>
@@ -269,6 +278,8 @@ def build(
     if cc is None:
         raise BuildError(f"no C compiler was found; pip install '{CC_WHEEL}' brings one")
     c_flags = f"{cgo_flags(cflags)} {DIRECT_CALLS}"
+    if not cflags:
+        c_flags += f" {HARDENED}"
     env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": c_flags}
     if machine:
         check_headers(cc, machine)
@@ -310,11 +321,15 @@ def linker_flags(stripped: bool = True) -> str:
     script = f"-Wl,--version-script={ROOT / 'pyext' / 'exports.map'}"
     if " " in script:
         script = f'"{script}"'
-    variable = f"github.com/cudago/cudago/pyext/module.version={version()}"
+    variables = {
+        "github.com/cudago/cudago/pyext/module.version": version(),
+        "runtime.godebugDefault": RUNTIME_SETTINGS,
+    }
+    settings = " ".join(f"-X {name}={value}" for name, value in variables.items())
     # Go's own build ID hashes the flags, and so this folder's name; without one no note tells a
     # library in Go. zig forgets an -s before a -g.
     strip, last = ("-s -w ", " -s") if stripped else ("", "")
-    return f"{strip}-buildid=cudago -X {variable} '-extldflags={script}{last}'"
+    return f"{strip}-buildid=cudago {settings} '-extldflags={script} {BOUND_AT_LOAD}{last}'"
 
 
 def wheel_tag(module: Path) -> str:

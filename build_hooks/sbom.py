@@ -9,6 +9,8 @@ the build: somebody must read that licence, and put its text into the folder lic
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +26,11 @@ LICENSES = {
     "github.com/ianlancetaylor/demangle": ("BSD-3-Clause", "demangle.txt"),
     "zig": ("MIT", "zig.txt"),
 }
-# Linkers put these files of the GNU C Library into every library; no notice is required.
+# Linkers put these files of the GNU C Library, and functions of the compiler's own, into every
+# library; no notice is required.
 GLIBC_LICENSE = "LGPL-2.1-or-later, with unlimited permission to link these files"
+LIBGCC_LICENSE = "GPL-3.0-or-later WITH GCC-exception-3.1"
+COMPILER_RT_LICENSE = "Apache-2.0 WITH LLVM-exception"
 
 
 def linked(module: Path, go: str) -> tuple[str, list[tuple[str, str, str]]]:
@@ -57,13 +62,30 @@ def known(name: str) -> dict[str, str]:
 
 
 def c_parts() -> list[dict[str, Any]]:
-    """Return what the registry's C compiler links in; of the machine's own we do not know it."""
-    if not extension.wheel_machine() and extension.find_cc():
-        return []
-    ask = [sys.executable, "-m", "ziglang", "version"]
+    """Return what the C compiler links in."""
+    cc = shlex.split("" if extension.wheel_machine() else extension.find_cc() or "")
+    if cc and "ziglang" not in cc:
+        return [runtime_of(cc), start_files(os.confstr("CS_GNU_LIBC_VERSION").split()[-1])]
+    ask = [cc[0] if cc else sys.executable, "-m", "ziglang", "version"]
     zig = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-    glibc = component("glibc start files", extension.ZIG_GLIBC, {"name": GLIBC_LICENSE})
-    return [component("zig compiler-rt", zig, known("zig")), glibc]
+    return [component("zig compiler-rt", zig, known("zig")), start_files(extension.ZIG_GLIBC)]
+
+
+def start_files(version: str) -> dict[str, Any]:
+    """Return the C library's part in every library."""
+    return component("glibc start files", version, {"name": GLIBC_LICENSE})
+
+
+def runtime_of(cc: list[str]) -> dict[str, Any]:
+    """Return the runtime of the machine's own compiler: gcc's, which clang may use too."""
+    ask = [*cc, "-print-libgcc-file-name"]
+    said = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
+    path = Path(said)
+    if "clang_rt" in path.name:  # .../lib/clang/VERSION/lib/SYSTEM/libclang_rt.builtins.a
+        return component("compiler-rt", path.parents[2].name, {"name": COMPILER_RT_LICENSE})
+    if path.name == "libgcc.a":  # .../gcc/SYSTEM/VERSION/libgcc.a
+        return component("libgcc", path.parent.name, {"name": LIBGCC_LICENSE})
+    return component(f"runtime of {cc[0]}", "unknown", {"name": "that of the compiler"})
 
 
 def describe(module: Path, go: str) -> dict[str, Any]:

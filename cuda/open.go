@@ -34,6 +34,9 @@ type Options struct {
 	// and graphs of the simulated driver, which has no cgo of its own. Nil makes
 	// them an error there. NVIDIA's driver does not use it.
 	CallHost func(fn, userData uintptr)
+	// BeforeSim is called before the simulated driver is opened, whose kernels run
+	// on as many threads as [runtime.GOMAXPROCS] then says. Nil does nothing.
+	BeforeSim func()
 	// NVRTCPaths are directories to look for NVRTC in, before the system's.
 	NVRTCPaths []string
 	// NVJitLinkPaths are directories to look for nvJitLink in, before the
@@ -163,6 +166,9 @@ func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
 var wrapForTest = func(api driver.API) driver.API { return api }
 
 func openSim(o Options) (*Driver, error) {
+	if o.BeforeSim != nil {
+		o.BeforeSim()
+	}
 	config := o.Sim
 	if config == "" {
 		config = os.Getenv("CUDAGO_SIM")

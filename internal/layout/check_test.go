@@ -114,6 +114,7 @@ func checkTree(files []source) []string {
 		bad = append(bad, checkUnsafe(s)...)
 		bad = append(bad, checkNames(s)...)
 		bad = append(bad, checkFunctions(s)...)
+		bad = append(bad, checkReserved(s)...)
 	}
 	for _, p := range packages {
 		if _, ok := mayImport[p]; !ok {
@@ -237,6 +238,22 @@ func checkUnsafe(s source) []string {
 		return nil
 	}
 	var bad []string
+	eachCall(s, func(line int, from, name string) {
+		if from != "unsafe" || slices.Contains(harmless, name) {
+			return
+		}
+		what := "unsafe." + name
+		if name == "Pointer" {
+			what += "()"
+		}
+		bad = append(bad, fmt.Sprintf("%s:%d: %s: the name of a file that does this ends in _unsafe.go", s.path, line, what))
+	})
+	return bad
+}
+
+// eachCall visits the calls of functions that have a package's name, or a
+// variable's, before theirs.
+func eachCall(s source, visit func(line int, from, name string)) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
@@ -250,16 +267,25 @@ func checkUnsafe(s source) []string {
 		if !ok {
 			return true
 		}
-		if from, ok := selector.X.(*ast.Ident); !ok || from.Name != "unsafe" || slices.Contains(harmless, selector.Sel.Name) {
-			return true
+		if from, ok := selector.X.(*ast.Ident); ok {
+			visit(s.fset.Position(call.Pos()).Line, from.Name, selector.Sel.Name)
 		}
-		what := "unsafe." + selector.Sel.Name
-		if selector.Sel.Name == "Pointer" {
-			what += "()"
-		}
-		bad = append(bad, fmt.Sprintf("%s:%d: %s: the name of a file that does this ends in _unsafe.go",
-			s.path, s.fset.Position(call.Pos()).Line, what))
 		return true
+	})
+}
+
+// reserved are functions that one package calls for all.
+var reserved = map[string]string{
+	"debug.SetPanicOnFault": "internal/memfault", // where other libraries' handlers come first, a fault would end the process
+}
+
+// checkReserved finds who calls them instead of that package.
+func checkReserved(s source) []string {
+	var bad []string
+	eachCall(s, func(line int, from, name string) {
+		if by, ok := reserved[from+"."+name]; ok && s.dir() != by {
+			bad = append(bad, fmt.Sprintf("%s:%d: %s.%s: %s does this", s.path, line, from, name, by))
+		}
 	})
 	return bad
 }

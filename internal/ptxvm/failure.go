@@ -6,9 +6,9 @@ package ptxvm
 import (
 	"fmt"
 	"math/bits"
-	"runtime"
 	"runtime/debug"
 
+	"github.com/cudago/cudago/internal/memfault"
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/fault"
 	"github.com/cudago/cudago/internal/ptxvm/lane"
@@ -57,29 +57,31 @@ func (r *execution) fail(f *fault.Fault) {
 func (r *execution) protect(c *cta, fn func()) {
 	// Host ranges belong to the caller, who may have unmapped one: that must be
 	// an error of the kernel, not the end of the process.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer r.section.Panics()()
 	defer func() {
 		switch p := recover().(type) {
 		case nil, stopSignal:
 			return
 		case *lane.Stop:
 			r.fail(c.describe(p))
-		case interface {
-			runtime.Error
-			Addr() uintptr
-		}:
-			f := c.where()
-			f.Kind, f.Address, f.Size = fault.IllegalAddress, uint64(p.Addr()), 1
-			f.Detail = "the host memory behind this address is not mapped"
-			r.fail(f)
 		default:
-			f := c.where()
-			f.Kind, f.Detail = fault.Internal, fmt.Sprintf("%v\n%s", p, debug.Stack())
-			r.fail(f)
+			r.fail(c.unexpected(p))
 		}
 		c.kernel = nil // its warps are in the middle of something
 	}()
 	fn()
+}
+
+// unexpected makes the fault of a panic that no lane has raised.
+func (c *cta) unexpected(p any) *fault.Fault {
+	f := c.where()
+	if addr, ok := memfault.Address(p); ok {
+		f.Kind, f.Address, f.Size = fault.IllegalAddress, uint64(addr), 1
+		f.Detail = "the host memory behind this address is not mapped"
+		return f
+	}
+	f.Kind, f.Detail = fault.Internal, fmt.Sprintf("%v\n%s", p, debug.Stack())
+	return f
 }
 
 // where is a Fault that says only where the CTA is.

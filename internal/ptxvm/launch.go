@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cudago/cudago/internal/memfault"
 	"github.com/cudago/cudago/internal/ptxvm/check"
 	"github.com/cudago/cudago/internal/ptxvm/fault"
 	"github.com/cudago/cudago/internal/ptxvm/lane"
@@ -44,6 +45,7 @@ type execution struct {
 	stop     atomic.Bool   // set by the first fault
 	executed atomic.Uint64
 	failed   atomic.Pointer[fault.Fault]
+	section  memfault.Section // of the whole launch
 }
 
 // launch checks the limits, runs the blocks and waits for them.
@@ -54,6 +56,8 @@ func (k *Kernel) launch(l *Launch) error {
 	}
 	d := k.module.device
 	defer d.memory.ReleaseAll(d.memory.HoldAll())
+	r.section = memfault.Begin()
+	defer r.section.End()
 	switch {
 	case l.Cooperative:
 		if err := r.runResident(d); err != nil {

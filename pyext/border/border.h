@@ -357,6 +357,11 @@ PyObject *cudago_as_another(PyObject *module, PyObject *args);
 PyObject *cudago_faults(PyObject *module, PyObject *unused);
 PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls);
 int cudago_watch_fork(void);              /* -1 with an exception */
+void cudago_faults_init(uintptr_t go_begin, uintptr_t go_end); /* where Go's code lies */
+void cudago_faults_begin(void);            /* Go's handler of memory faults is asked first until cudago_faults_end; without the GIL */
+void cudago_faults_end(void);
+int cudago_can_start(int n);               /* how many threads can be started, up to n; without the GIL */
+void cudago_show_variables(void);          /* of the environment, after Go has started */
 void cudago_note_descriptor(int32_t fd, int32_t is_open); /* one that a forked child must not keep; on any thread */
 int cudago_guard_gopy(PyObject *gobind); /* -1 with an exception */
 PyObject *cudago_watch_forks(PyObject *module, PyObject *unused);

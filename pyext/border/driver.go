@@ -59,7 +59,8 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 		co := cuda.Options{
 			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, NVJitLinkPaths: o.Link, NVVMPaths: o.NVVM,
 			IsFrozen: o.Frozen, LastCalls: o.Last, Printf: &printed,
-			CallHost: func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
+			BeforeSim: useAllProcessors,
+			CallHost:  func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
 		}
 		if o.Trace {
 			co.Trace = os.Stderr

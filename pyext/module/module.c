@@ -80,12 +80,14 @@ int64_t cudago_live_cells(void) {
 }
 
 PyMODINIT_FUNC PyInit__core(void) {
+    const char *version = cudagoVersion(); /* waits until Go has started */
+    cudago_show_variables();
     PyObject *m = in_main_interpreter() ? PyModule_Create(&definition) : NULL;
     if (!m) return NULL;
     if (cudago_border_room(m) || cudago_stream_room(m) || cudago_memory_room(m) || cudago_tensor_room(m) ||
         cudago_kernel_room(m) || cudago_graph_room(m) || cudago_xla_room(m) || cudago_finalizer_room(m))
         return NULL;
-    if (PyModule_AddStringConstant(m, "__version__", cudagoVersion())) return NULL;
+    if (PyModule_AddStringConstant(m, "__version__", version)) return NULL;
     if (PyInit__gobind) {
         PyObject *g = PyInit__gobind();
         if (!g || cudago_guard_gopy(g) || PyModule_AddObject(m, "_gobind", g)) return NULL;

@@ -14,6 +14,14 @@ from contextlib import contextmanager as _contextmanager
 from typing import TYPE_CHECKING
 
 try:
+    if "t" in getattr(
+        sys, "abiflags", ""
+    ):  # its objects have another shape: the module would crash
+        raise ImportError("cudago needs a Python with the GIL")
+    if f"{__name__}._core" not in sys.modules:
+        from . import _limits
+
+        _limits.check()
     from . import _core, _gopy
 except ImportError as _reason:
     from ._host import why_no_module

