@@ -161,11 +161,12 @@ DAEMONS = {
 def test_a_daemon_thread_that(name, start, script, driver):
     body = "\n".join("    " + line for line in script.dedent(DAEMONS[name]).splitlines())
     ends = name != "is in a destructor"
+    limit_s = 30 if ends else 0.3
     run = script(
         f"""
 import atexit, threading
 ended = threading.Event()
-atexit.register(lambda: (ended.wait({30 if ends else 0.3}), print("end", ended.is_set(), flush=True)))
+atexit.register(lambda: (ended.wait({limit_s}), print("end", ended.is_set(), flush=True)))
 """
         + start
         + NEVER

@@ -17,7 +17,8 @@ from ..errors import ClosedError
 ADDED = 2  # dtype.isbuiltin of types that a package has added to NumPy's
 # What struct calls the types that Python knows itself; for the others there is NumPy.
 _CODES = {
-    "bool": "?", "float16": "e", "float32": "f", "float64": "d", "complex64": "f", "complex128": "d",
+    "bool": "?", "float16": "e", "float32": "f", "float64": "d",
+    "complex64": "f", "complex128": "d",  # each of two
     "int8": "b", "int16": "h", "int32": "i", "int64": "q",
     "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
 }  # fmt: skip
