@@ -211,9 +211,9 @@ interrupted(call, check, 200)
 
 
 def test_locks(stays):
-    """None is left taken: another thread gets each."""
+    """None is left taken."""
     stays("""
-import itertools, threading
+import itertools
 from cudago import compile_cache, dlpack
 from cudago._graph import turns
 from cudago._kernel import traced
@@ -246,20 +246,11 @@ def locks():
     yield from (entry.lock for entry in function._entries.values())
     yield from (lock for lock in [of() for of in turns._locks.values()] if lock is not None)
 
-left = []
-
-def take():
-    for lock in locks():
-        if lock.acquire(blocking=False):
-            lock.release()
-        else:
-            left.append(lock)
-
 def check():
-    thread = threading.Thread(target=take)
-    thread.start()
-    thread.join()
-    assert not left, left
+    for lock in locks():
+        # Of an RLock, whether this thread has it: here it is the only one that was interrupted.
+        is_taken = lock._is_owned() if hasattr(lock, "_is_owned") else lock.locked()
+        assert not is_taken, lock
 
 for do in (
     lambda: compile_cache.configure("memory"),
@@ -272,7 +263,7 @@ for do in (
     lambda: step["m"].update(value=2),
     lambda: graph["m"].update(value=3),
 ):
-    interrupted(do, check, 100)
+    interrupted(do, check, 50)
 """)
 
 
