@@ -14,7 +14,7 @@ for tool in apt-get apt-cache dpkg-deb; do
     command -v "$tool" > /dev/null || { echo "Debian's Pythons need $tool, which this machine lacks" >&2; exit 1; }
 done
 rm -rf "$folder"
-mkdir -p "$folder"/{lists,archives}/partial "$folder/root"
+mkdir -p "$folder"/{lists,archives}/partial "$folder/system"
 exec 3> "$folder/log" # of apt, shown where it fails
 trap 'status=$?; [ $status = 0 ] || tail -n 20 "$folder/log" >&2; exit $status' EXIT
 
@@ -48,16 +48,16 @@ get() {
 }
 get sid || get testing
 for package in "$folder"/archives/*.deb; do
-    dpkg-deb -x "$package" "$folder/root"
+    dpkg-deb -x "$package" "$folder/system"
 done
 rm -rf "$folder"/{archives,lists}
 
 # Their C library is newer than this machine's: the interpreters name it and its loader by path, and modules find the rest
 # through the interpreter. Programs that they start are as they were.
-libraries=$(dirname "$(find "$folder/root" -name libc.so.6)")
+libraries=$(dirname "$(find "$folder/system" -name libc.so.6)")
 loader=$(find "$libraries" -maxdepth 1 -name 'ld-linux-*.so.*')
-patch() { "$loader" --library-path "$libraries" "$folder/root/usr/bin/patchelf" "$@"; }
-for python in "$folder"/root/usr/bin/python3.[0-9]*; do
+patch() { "$loader" --library-path "$libraries" "$folder/system/usr/bin/patchelf" "$@"; }
+for python in "$folder"/system/usr/bin/python3.[0-9]*; do
     [[ $python =~ /python3\.[0-9]+$ ]] || continue
     # One by one, in this order: patchelf 0.18 breaks the program otherwise.
     patch --force-rpath --set-rpath "$libraries" "$python"
@@ -66,9 +66,9 @@ for python in "$folder"/root/usr/bin/python3.[0-9]*; do
 done
 # Their pyconfig.h includes one of /usr/include.
 machine=$(basename "$libraries")
-for headers in "$folder"/root/usr/include/python3.*; do
+for headers in "$folder"/system/usr/include/python3.*; do
     ln -s "../$machine" "$headers/$machine"
 done
 # Where venv finds pip.
-sed -i --follow-symlinks "s|'/usr/share/python-wheels|'$folder/root/usr/share/python-wheels|" "$folder"/root/usr/lib/python3.*/_sysconfigdata_*.py
+sed -i --follow-symlinks "s|'/usr/share/python-wheels|'$folder/system/usr/share/python-wheels|" "$folder"/system/usr/lib/python3.*/_sysconfigdata_*.py
 touch "$folder/made"
