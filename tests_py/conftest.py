@@ -218,6 +218,10 @@ def at_each_bytecode() -> Callable[..., Iterator[int]]:
     return run
 
 
+# Pythons warn of forks where there are threads, each version in other cases.
+FORKS = "ignore:This process:DeprecationWarning"
+
+
 class Script:
     """Runs Python code in a process of its own, with the driver of this one."""
 
@@ -235,7 +239,7 @@ class Script:
         """Write a script, and return the command that runs it."""
         file = self.directory / "script.py"
         file.write_text(textwrap.dedent(source))
-        return [sys.executable, "-X", "faulthandler", "-W", "error", str(file)]
+        return [sys.executable, "-X", "faulthandler", "-W", "error", "-W", FORKS, str(file)]
 
     def __call__(self, source: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a script to its end, and return its exit code and what it wrote."""

@@ -69,6 +69,27 @@ void cudago_undo(PyObject *row) {
     PyErr_Restore(kept.type, kept.value, kept.trace);
 }
 
+/* _locked(lock, function, *args): calls the function with the lock taken. A with statement of Python may leave a lock taken: CPython
+ * 3.14 runs signals' handlers after __enter__ and before the block is protected. */
+PyObject *cudago_call_locked(PyObject *module, PyObject *args) {
+    (void)module;
+    if (PyTuple_Size(args) < 2) return PyErr_SetString(PyExc_TypeError, "_locked(lock, function, *args)"), NULL;
+    PyObject *lock = PyTuple_GetItem(args, 0), *row = PyTuple_GetSlice(args, 1, PyTuple_Size(args)), *result = NULL;
+    PyObject *release = row ? PyObject_GetAttrString(lock, "release") : NULL;
+    PyObject *undo = release ? PyTuple_Pack(1, release) : NULL; /* first: nothing may fail between taking and the call */
+    PyObject *taken = undo ? PyObject_CallMethod(lock, "acquire", NULL) : NULL;
+    if (taken) {
+        cudago_row_call(row, &result);
+        cudago_undo(undo);
+        if (PyErr_Occurred()) Py_CLEAR(result);
+    }
+    Py_XDECREF(taken);
+    Py_XDECREF(undo);
+    Py_XDECREF(release);
+    Py_XDECREF(row);
+    return result;
+}
+
 /* --- a with block that changes something for its time ---------------------------------------------------------------------- */
 
 typedef struct block {

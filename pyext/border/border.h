@@ -255,6 +255,7 @@ PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ *
 /* block.c: a row is a tuple of a function and its arguments. */
 int cudago_row_call(PyObject *row, PyObject **result); /* -1 with an exception; result may be NULL */
 void cudago_undo(PyObject *row);                       /* calls it, and keeps the exception that is set, or has a first one */
+PyObject *cudago_call_locked(PyObject *module, PyObject *args); /* _locked */
 int cudago_block_type_init(PyObject *module);
 /* Calls a method of the Python face with the same arguments: what a native method leaves to it. */
 PyObject *cudago_call_python(PyObject *self, const char *method, PyObject *const *args, Py_ssize_t n, PyObject *names);

@@ -17,6 +17,7 @@ static PyMethodDef functions[] = {
     {"_record_sites", cudago_record_sites, METH_O, NULL},
     {"_objects_of", cudago_objects_of, METH_VARARGS, NULL},
     {"_call_aside", cudago_call_aside, METH_VARARGS, NULL},
+    {"_locked", cudago_call_locked, METH_VARARGS, NULL},
     {"_take_reports", cudago_take_reports, METH_NOARGS, NULL},
     {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
     {"_fail_at_random", cudago_fail_at_random, METH_O, NULL},

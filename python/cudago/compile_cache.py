@@ -126,19 +126,22 @@ def _apply(
 
 def _set(kind: str, chosen: str, most: int, is_first: bool) -> None:
     """Configure the cache; `is_first` if only as long as nobody has."""
-    global _directory, _is_configured
     on_disk = kind == "disk" and chosen != ""
     config = {
         "MemoryLimit": 0 if kind == "off" else _MEMORY_BYTES,
         "Dir": chosen if on_disk else "",
         "DiskLimit": most,
     }
-    with _lock:
-        if is_first and _is_configured:  # by another thread
-            return
-        _core._code_cache("configure", json.dumps(config))
-        _directory = chosen if on_disk else None
-        _is_configured = True
+    _core._locked(_lock, _configure, json.dumps(config), chosen if on_disk else None, is_first)
+
+
+def _configure(config: str, directory: str | None, is_first: bool) -> None:
+    global _directory, _is_configured
+    if is_first and _is_configured:  # by another thread
+        return
+    _core._code_cache("configure", config)
+    _directory = directory
+    _is_configured = True
 
 
 def _default_directory() -> str:

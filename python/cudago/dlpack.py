@@ -119,9 +119,11 @@ class Trace:
 
     def stop(self) -> None:
         """Note nothing more. What is noted stays in `live`."""
-        with self._lock:
-            if self._until is None:
-                self._until = _core._dlpack_trace(-1, _PACKAGE)
+        _core._locked(self._lock, self._stop)
+
+    def _stop(self) -> None:
+        if self._until is None:
+            self._until = _core._dlpack_trace(-1, _PACKAGE)
 
     def __enter__(self) -> Trace:
         return self

@@ -330,16 +330,20 @@ _registered: set[str] = set()
 _lock = threading.Lock()  # guards it
 
 
+def _register(jax: Any) -> None:
+    """Tell JAX once of the function that XLA calls."""
+    if not _registered:
+        _watch_modules()
+        for platform in ("cpu", "CUDA"):
+            handler = _core._xla_handler(platform)
+            stages = {"instantiate": handler, "execute": handler}
+            jax.ffi.register_ffi_target(_TARGET, stages, platform=platform)
+        _registered.add(_TARGET)
+
+
 def _devices(jax: Any, name: str, simulated: bool) -> tuple[int, ...]:
     """Return the ordinals of the devices that JAX may run the operator on."""
-    with _lock:
-        if not _registered:
-            _watch_modules()
-            for platform in ("cpu", "CUDA"):
-                handler = _core._xla_handler(platform)
-                stages = {"instantiate": handler, "execute": handler}
-                jax.ffi.register_ffi_target(_TARGET, stages, platform=platform)
-            _registered.add(_TARGET)
+    _core._locked(_lock, _register, jax)
     if simulated:
         if not Device(0).properties.pageable_memory_access:
             raise UnsupportedError(

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 FORK = """
-import os, sys, traceback, warnings
-warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks with threads
+import os, sys, traceback
 import numpy as np
 import cudago as cu
 OPEN
@@ -125,8 +124,7 @@ else:
 
 
 POOL = """
-import multiprocessing, warnings
-warnings.simplefilter("ignore", DeprecationWarning)
+import multiprocessing
 import cudago as cu
 
 def work(number):
@@ -162,9 +160,7 @@ def test_a_pool_of_forked_processes_fails_cleanly(script, driver):
 EARLY = """
 import os
 import threading
-import warnings
 
-warnings.simplefilter("ignore", DeprecationWarning)
 held = {}
 
 def in_child():

@@ -210,6 +210,63 @@ interrupted(call, check, 200)
 """)
 
 
+def test_locks(stays):
+    """None is left taken."""
+    stays("""
+import itertools
+from cudago import compile_cache, dlpack
+from cudago._graph import turns
+from cudago._kernel import traced
+from cudago._memory import device as devices
+
+timeline = cu.debug.MemoryTimeline(interval_ms=None)
+timeline._began = time.monotonic()
+trace = dlpack.trace()
+kernel = code["f"]
+
+@cu.graph
+def function(s, to):
+    to.fill(1, stream=s)
+
+arguments = itertools.cycle((x, y))
+graph = cu.Graph(device)
+graph.memset(x, 1, name="m")
+step = graph.instantiate()
+
+def fresh():
+    device._default_stream = None
+    device.default_stream
+
+def sampled():
+    timeline.sample()
+    timeline.samples, timeline.peaks
+
+def locks():
+    yield from (compile_cache._lock, trace._lock, timeline._lock, traced._lock, devices._first)
+    yield from (entry.lock for entry in function._entries.values())
+    yield from (lock for lock in [of() for of in turns._locks.values()] if lock is not None)
+
+def check():
+    for lock in locks():
+        # Of an RLock, whether this thread has it: here it is the only one that was interrupted.
+        is_taken = lock._is_owned() if hasattr(lock, "_is_owned") else lock.locked()
+        assert not is_taken, lock
+
+for do in (
+    lambda: compile_cache.configure("memory"),
+    trace.stop,
+    sampled,
+    fresh,
+    lambda: traced._code_name(kernel),
+    lambda: function(stream, x),
+    lambda: function(stream, next(arguments)),
+    lambda: step["m"].update(value=2),
+    lambda: graph["m"].update(value=3),
+):
+    interrupted(do, check, 50)
+""")
+
+
 @pytest.mark.parametrize("make", ["watch_pointers()", "record_origins(False)"])
 def test_switches(stays, make):
     """Also before the block has begun, when the change is made already."""

@@ -366,7 +366,13 @@ def test_an_answer_survives_code_that_runs_while_it_is_made(which, device, x):
     step = graph.instantiate()
     closed = []
 
+    # Since 3.12 collections come between bytecodes, also of what has not asked yet.
+    early = {"retained"} if sys.version_info >= (3, 12) else set()
+    early.add(sys._getframe().f_code.co_name)
+
     def close(phase, info):
+        if sys._getframe(1).f_code.co_name in early:
+            return
         graph.close()
         step.close()
         _core._drain()

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 
 START = """
-import atexit, builtins, gc, os, sys, threading, warnings, weakref
-warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks with threads
+import atexit, builtins, gc, os, sys, threading, weakref
 import cudago as cu
 finalize = {"weakref": weakref.finalize, "cudago": cu.finalize}[sys.argv[1]]
 

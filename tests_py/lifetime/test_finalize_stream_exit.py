@@ -122,8 +122,6 @@ def test_a_forked_child(script, driver):
     run = script(
         START
         + script.dedent("""
-        import warnings
-        warnings.simplefilter("ignore", DeprecationWarning)
         thing = Thing()
         f = cu.finalize(thing, say, "in the parent", stream=s)
         child = os.fork()

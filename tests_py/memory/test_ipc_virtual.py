@@ -343,7 +343,10 @@ def test_a_child_that_does_not_start_leaves_no_file_open(pair):
                 assert files() == before, (files(), before)
             mp.set_executable("/nowhere/python")
             for _ in range(2):
-                assert starts(buffer, buffer.view("u1"), 0) != 0
+                try:
+                    assert starts(buffer, buffer.view("u1"), 0) != 0
+                except BrokenPipeError:  # since 3.14, if the child has ended before it is told
+                    pass
                 assert files() == before, (files(), before)
             mp.set_executable(sys.executable)
             print(starts(buffer, buffer.view("u1"), 0), files() == before)

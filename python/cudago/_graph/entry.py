@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..errors import CUDAError, GraphUpdateError
-from .arguments import differences, is_same, keep
+from .arguments import UNCHANGING, differences, is_same, keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,8 +103,34 @@ class Entry:
                 self.step = executable_of(graph)
                 self.remade, self.last_remade = self.remade + 1, f"{why}: {e}"
 
+    # These four are called with the lock held: by _core._locked, which Ctrl-C cannot keep from
+    # letting go.
+
+    def launch_for(self, stream: Stream, leaves: list[Leaf], version: int) -> int:
+        """Launch the graph if it is for these arguments; return their version, or 0."""
+        if not self.is_for(leaves, version):
+            return 0
+        self.launch(stream)
+        return self.version
+
+    def launch_as(
+        self, stream: Stream, graph: Graph, leaves: list[Leaf], gone: Callable[[Any], None]
+    ) -> None:
+        """Launch the graph that was captured for these arguments."""
+        if not self.is_for(leaves):  # else another thread was faster
+            self.become(graph, leaves, gone)
+        self.launch(stream)
+
+    def replay_of(self, version: int, place: int, given: tuple[Any, ...]) -> _core.Replay | None:
+        """Make what launches the last call again, if the graph is still of this version."""
+        if self.step is None or not self.is_for([], version):
+            return None
+        replay = _core._replay(self.step, place, given, UNCHANGING)
+        self.set_replay(replay)
+        return replay
+
     def launch(self, stream: Stream) -> None:
-        """Launch the graph, with the lock held."""
+        """Launch the graph."""
         assert self.step is not None
         self.step.launch(stream)
         self._launches += 1

@@ -15,7 +15,7 @@ from weakref import ref
 from .. import _core
 from .._native import number_text, whole
 from .._stream.stream import stream_of
-from .arguments import UNCHANGING, Recent, class_of, leaves_of, signature_of
+from .arguments import Recent, class_of, leaves_of, signature_of
 from .entry import Entry, executable_of
 from .turns import in_turn
 
@@ -243,11 +243,7 @@ class GraphFunction(Generic[_P]):
             return 0
         try:
             entry.users.add(me)
-            with entry.lock:
-                if not entry.is_for(leaves, version):
-                    return 0
-                entry.launch(stream)
-                return entry.version
+            return _core._locked(entry.lock, entry.launch_for, stream, leaves, version)
         finally:
             entry.users.discard(me)
 
@@ -258,12 +254,9 @@ class GraphFunction(Generic[_P]):
             return
         try:
             entry.users.add(me)
-            with entry.lock:
-                step = entry.step
-                if step is not None and entry.is_for([], version):
-                    replay = _core._replay(step, place, given, UNCHANGING)
-                    entry.set_replay(replay)
-                    self._replay_last = replay
+            replay = _core._locked(entry.lock, entry.replay_of, version, place, given)
+            if replay is not None:
+                self._replay_last = replay
         finally:
             entry.users.discard(me)
 
@@ -287,10 +280,8 @@ class GraphFunction(Generic[_P]):
             return
         try:
             entry.users.add(me)
-            with entry.lock:
-                if not entry.is_for(leaves):  # else another thread was faster
-                    entry.become(graph, leaves, partial(_forget, ref(self), key))
-                entry.launch(stream)
+            gone = partial(_forget, ref(self), key)
+            _core._locked(entry.lock, entry.launch_as, stream, graph, leaves, gone)
         finally:
             entry.users.discard(me)
             if entry.step is None and entries.get(key) is entry:

@@ -10,6 +10,7 @@ of the same graph or executable.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -25,11 +26,21 @@ if TYPE_CHECKING:
 def in_turn(owner: Graph | GraphExec, update: Callable[..., None], *args: Any) -> None:
     """Call a function that updates nodes of a graph or an executable, and none besides it."""
     of: Any = owner._outermost if isinstance(owner, _core.Graph) else owner
-    with lock_of((id(of),)):
-        if isinstance(owner, _core.Graph):
-            update(*args)
-            return
-        block = _core.Block()
-        block._plan((owner._in_python, 1), (owner._in_python, -1))
-        with block:
-            update(*args)
+    _core._locked(lock_of((id(of),)), _update, owner, update, args)
+
+
+def _update(owner: Graph | GraphExec, update: Callable[..., None], args: tuple[Any, ...]) -> None:
+    if isinstance(owner, _core.Graph):
+        update(*args)
+    else:
+        _core._locked(_InPython(owner), update, *args)
+
+
+class _InPython:
+    """Taken while Python makes the updates of an executable."""
+
+    __slots__ = ("acquire", "release")
+
+    def __init__(self, step: GraphExec) -> None:
+        self.acquire = partial(step._in_python, 1)
+        self.release = partial(step._in_python, -1)

@@ -9,6 +9,8 @@ from threading import RLock, get_ident, local
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
+from .. import _core
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,9 +43,12 @@ def in_turn(stream: Stream, do: Callable[..., bool], *args: Any) -> bool:
     number = stream._number
     lock = lock_of((stream._ordinal, number, get_ident() if number == _PER_THREAD else 0))
     _mine.lock = lock  # before it is taken: a signal's handler may run right after that
-    with lock:  # Ctrl-C cannot leave it taken, as a context manager in Python could
-        _mine.lock = lock  # a handler may have had a turn before
-        return do(*args)
+    return _core._locked(lock, _have_turn, lock, do, args)
+
+
+def _have_turn(lock: Any, do: Callable[..., bool], args: tuple[Any, ...]) -> bool:
+    _mine.lock = lock  # a handler may have had a turn before
+    return do(*args)
 
 
 def lock_of(key: _Key) -> Any:

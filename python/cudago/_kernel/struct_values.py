@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 from .. import _core
 from .._native import value_text
-from .._numpy import np
+from .._numpy import is_array, is_scalar, np
 
 ADDRESS = 8  # bytes of an address
 
@@ -64,7 +64,7 @@ def stored(place: Place, value: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _is_array(value: object) -> TypeGuard[np.ndarray[Any, Any]]:
-    return isinstance(value, np.ndarray)
+    return is_array(value)
 
 
 def _is_array_of_ctypes(value: object) -> TypeGuard[ctypes.Array[Any]]:
@@ -77,7 +77,7 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
 
 def _is_of_numpy(value: Any) -> bool:
     """Whether this is one of NumPy's scalars, or an array without dimensions."""
-    return isinstance(value, np.generic) or (_is_array(value) and not value.ndim)
+    return is_scalar(value) or (_is_array(value) and not value.ndim)
 
 
 def _number(value: Any) -> Any:

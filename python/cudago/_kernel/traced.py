@@ -286,15 +286,18 @@ def _code_name(kernel: Kernel) -> tuple[str, int]:
     content = _contents.get(handle)
     if content is None:
         content = hashlib.sha256(bytes(_core._code_data(handle.id, "data", None))).hexdigest()
-    with _lock:
-        _contents[handle] = content
-        same = _codes.get(content)
-        if same is None:
-            for other in [c for c, living in _codes.items() if not living]:
-                del _codes[other]
-            same = _codes[content] = WeakKeyDictionary()
-        if handle not in same:
-            # The least that is free: code that is gone has no program any more.
-            taken = set(same.values())
-            same[handle] = next(i for i in range(len(taken) + 1) if i not in taken)
-        return content, same[handle]
+    return content, _core._locked(_lock, _number, handle, content)
+
+
+def _number(handle: _core.Handle, content: str) -> int:
+    _contents[handle] = content
+    same = _codes.get(content)
+    if same is None:
+        for other in [c for c, living in _codes.items() if not living]:
+            del _codes[other]
+        same = _codes[content] = WeakKeyDictionary()
+    if handle not in same:
+        # The least that is free: code that is gone has no program any more.
+        taken = set(same.values())
+        same[handle] = next(i for i in range(len(taken) + 1) if i not in taken)
+    return same[handle]

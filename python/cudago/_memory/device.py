@@ -187,11 +187,14 @@ class Device(_core.Device):
         if stream is not None and not stream.is_closed:
             return stream
         made = _core._stream_wrap(self, handle, None)
-        with _first:
-            stream = getattr(self, name, None)
-            if stream is None or stream.is_closed:  # otherwise another thread was faster
-                _made[made._id] = stream = made
-                setattr(self, name, made)
+        return _core._locked(_first, self._keep_first, name, made)
+
+    def _keep_first(self, name: str, made: Stream) -> Stream:
+        """Return a default stream, which is the one that was made unless there is one already."""
+        stream: Stream | None = getattr(self, name, None)
+        if stream is None or stream.is_closed:  # otherwise another thread was faster
+            _made[made._id] = stream = made
+            setattr(self, name, made)
         return stream
 
     @property

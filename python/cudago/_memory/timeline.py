@@ -97,8 +97,7 @@ class MemoryTimeline(_core.Block):
     @property
     def samples(self) -> tuple[MemorySample, ...]:
         """The samples so far, the oldest first."""
-        with self._lock:
-            return tuple(self._samples)
+        return _core._locked(self._lock, tuple, self._samples)
 
     @property
     def peaks(self) -> dict[str, int]:
@@ -106,8 +105,7 @@ class MemoryTimeline(_core.Block):
 
         A peak between two samples counts if it is higher than all before the timeline.
         """
-        with self._lock:
-            return dict(self._peaks)
+        return _core._locked(self._lock, dict, self._peaks)
 
     def sample(self) -> None:
         """Take a sample now.
@@ -121,17 +119,18 @@ class MemoryTimeline(_core.Block):
         """
         if not self._began:
             raise RuntimeError("a timeline has samples of its with block, which has not begun")
-        uses = memory_uses()
-        with self._lock:
-            at_ms = (time.monotonic() - self._began) * 1000 if self._samples else 0.0
-            for name, live, most in uses:
-                if most > self._known.setdefault(name, most if not self._samples else 0):
-                    self._peaks[name] = most
-                self._peaks[name] = max(self._peaks.get(name, 0), live)
-            self._samples.append(MemorySample(at_ms, {name: live for name, live, _ in uses}))
-            if len(self._samples) > _MOST:  # the first and the newest stay
-                del self._samples[1:-1:2]
-                self._step_s = None if self._step_s is None else self._step_s * 2
+        _core._locked(self._lock, self._add, memory_uses())
+
+    def _add(self, uses: list[tuple[str, int, int]]) -> None:
+        at_ms = (time.monotonic() - self._began) * 1000 if self._samples else 0.0
+        for name, live, most in uses:
+            if most > self._known.setdefault(name, most if not self._samples else 0):
+                self._peaks[name] = most
+            self._peaks[name] = max(self._peaks.get(name, 0), live)
+        self._samples.append(MemorySample(at_ms, {name: live for name, live, _ in uses}))
+        if len(self._samples) > _MOST:  # the first and the newest stay
+            del self._samples[1:-1:2]
+            self._step_s = None if self._step_s is None else self._step_s * 2
 
     def _entered(self) -> None:
         if self._began:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._native import number_text
-from .._numpy import np
+from .._numpy import is_array, needed
 from .._stream.stream import stream_of
 from ..errors import ClosedError
 from . import packed
+from .exported import exported, moved_from
 from .interface import has_interface, through
 from .operand import host_array, is_memory
 from .place import is_packed_type
@@ -285,7 +286,7 @@ def asarray(
     if shared is not None and shared.is_closed:
         raise ClosedError("tensor is closed")
     theirs = None
-    if shared is None and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
+    if shared is None and hasattr(obj, "__dlpack__") and not is_array(obj):
         on_device = _may_be_on_device(obj)
         theirs = _core.from_dlpack(obj, stream=stream if on_device else None)
         if theirs.device is not None or theirs._memory[1] in _ON_DEVICE:
@@ -306,6 +307,12 @@ def asarray(
     if theirs is not None and name in (None, theirs.dtype_name):  # types that NumPy lacks, too
         t = empty(theirs.shape, theirs.dtype_name, stream=stream, resource=resource)
         t.copy_from(theirs, stream=stream)
+        return t
+    if not isinstance(obj, bytes) and (of := exported(obj)) is not None:
+        if name not in (None, of.dtype_name):
+            needed(f"to convert obj from {of.dtype_name} to {name}")
+        t = empty(of.shape, of.dtype_name, stream=stream, resource=resource)
+        moved_from(t, of.view, stream)
         return t
     host = host_array(obj, name, "obj", stream)
     if is_packed_type(_core._dtype(host.dtype)[0]) and is_memory(obj):

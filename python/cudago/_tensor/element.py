@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from typing import Any
 
 from .. import _core
@@ -14,6 +15,13 @@ from .._numpy import np
 from ..errors import ClosedError
 
 ADDED = 2  # dtype.isbuiltin of types that a package has added to NumPy's
+# What struct calls the types that Python knows itself; for the others there is NumPy.
+_CODES = {
+    "bool": "?", "float16": "e", "float32": "f", "float64": "d",
+    "complex64": "f", "complex128": "d",  # each of two
+    "int8": "b", "int16": "h", "int32": "i", "int64": "q",
+    "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
+}  # fmt: skip
 _HALF_COMPLEX = ("complex32", "bcomplex32")  # of ml_dtypes
 _WIDEST_FILL = 4  # bytes; of cuMemsetD32Async
 
@@ -43,7 +51,8 @@ def array_of(values: Any, name: str | None, what: str) -> np.ndarray:
     wrong = TypeError(
         f"{what} must be a tensor, an array, or numbers in lists, not {type(values).__name__}"
     )
-    if values is None or isinstance(values, str):  # to NumPy, nan and the text of a number
+    is_text = isinstance(values, str) or (name is None and isinstance(values, bytes))
+    if values is None or is_text:  # to NumPy, nan and the text of a number
         raise wrong
     dtype = None if name is None else numpy_dtype(name)
     if dtype is not None and not is_complex(dtype) and _has_complex(values):
@@ -125,28 +134,44 @@ def number_of(value: Any) -> Any:
 
 
 def _convert(number: Any, name: str) -> bytes:
+    if code := _CODES.get(name):
+        return _packed(number, name, code)
     dtype = numpy_dtype(name)
-    if dtype.kind != "c" and isinstance(number, complex):
+    if isinstance(number, complex):
         raise TypeError(f"a complex value does not fit {name}")
-    return _convert_to(dtype, number, name)
-
-
-def _convert_to(dtype: np.dtype[Any], number: Any, name: str) -> bytes:
-    if dtype.kind in "iu":
-        return np.asarray(_whole(number, name), dtype).tobytes()
-    if dtype.kind == "b":
-        return np.asarray(bool(number), dtype).tobytes()
-    try:
-        exact = complex(number) if dtype.kind == "c" else float(number)
-    except OverflowError:  # an int beyond every float
-        raise _too_large(number, name) from None
+    exact = _exact(number, name)
     with np.errstate(over="ignore", invalid="ignore"):
         out = np.asarray(exact).astype(dtype)
-    result = complex(out[()])
-    for before, after in ((complex(exact).real, result.real), (complex(exact).imag, result.imag)):
-        if math.isfinite(before) and not math.isfinite(after):
-            raise _too_large(number, name)
+    if math.isfinite(exact) and not math.isfinite(float(out[()])):
+        raise _too_large(number, name)
     return out.tobytes()
+
+
+def _exact(number: Any, name: str) -> Any:
+    try:
+        return number if isinstance(number, complex) else float(number)
+    except OverflowError:  # an int beyond every float
+        raise _too_large(number, name) from None
+
+
+def _packed(number: Any, name: str, code: str) -> bytes:
+    """Return an element of a type that Python knows itself."""
+    if code == "?":
+        return struct.pack("<?", bool(number))
+    parts = [number]
+    if name.startswith("complex"):
+        exact = complex(_exact(number, name))
+        parts = [exact.real, exact.imag]
+    elif isinstance(number, complex):
+        raise TypeError(f"a complex value does not fit {name}")
+    elif name.startswith("float"):
+        parts = [_exact(number, name)]
+    else:
+        parts = [_whole(number, name)]
+    try:
+        return struct.pack(f"<{len(parts)}{code}", *parts)
+    except OverflowError:
+        raise _too_large(number, name) from None
 
 
 def _whole(number: Any, name: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _core
 from .._native import number_text
-from .._numpy import np
+from .._numpy import is_array, is_scalar
 from .element import number_of
 
 _POINTERS = ("c_void_p", "c_char_p", "c_wchar_p", "py_object")
@@ -20,7 +20,7 @@ def is_of_numpy(value: Any) -> bool:
     """Whether this is one of NumPy's scalars, or an array without dimensions, which is a value."""
     if getattr(value, "ndim", None) != 0 or not hasattr(value, "dtype"):
         return False
-    return isinstance(value, np.generic | np.ndarray)
+    return is_scalar(value) or is_array(value)
 
 
 def _of_ctypes(value: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
-from .._numpy import np
+from .._numpy import is_array, is_scalar, np
 from .._stream.stream import stream_of
 from . import packed
 from .copy import copy as copy_elements
@@ -41,7 +41,7 @@ def pointed(pointer: _core.Pointer) -> Buffer:
 def is_extended(memory: Any) -> bool:
     """Whether this is an array of NumPy's in a type of ml_dtypes, which NumPy does not export."""
     added = getattr(getattr(memory, "dtype", None), "isbuiltin", 0) == ADDED
-    return added and isinstance(memory, np.ndarray)
+    return added and is_array(memory)
 
 
 def _over_extended(array: np.ndarray) -> Tensor:
@@ -79,7 +79,7 @@ def host_array(values: Any, name: str | None, what: str, stream: StreamLike | No
 
 def is_memory(values: Any) -> bool:
     """Whether the elements of an array_like can change, unlike numbers and lists of them."""
-    if isinstance(values, np.generic | bytes):
+    if isinstance(values, bytes) or is_scalar(values):
         return False
     if any(hasattr(values, name) for name in ("__array_interface__", "__dlpack__", "__array__")):
         return True

@@ -19,6 +19,7 @@ from .arithmetic import refuse_arithmetic
 from .convert import check_convertible, converted
 from .copy import copy
 from .element import element, numpy_dtype, shortest, widened
+from .exported import moved_from, moved_to
 from .operand import as_source, as_target, check_alike, copied_unpacked, host_bytes
 from .place import described, is_packed, is_pageable
 
@@ -180,6 +181,8 @@ class Tensor(_core.Tensor):
             raise ClosedError("tensor is closed")
         if self.is_readonly:
             raise BufferError("the tensor is read-only")
+        if moved_from(self, src, stream):
+            return
         source = as_source(src, self, stream)
         check_alike("src", source, self)
         copy(self, source, stream_of(stream), (self, src))
@@ -231,7 +234,7 @@ class Tensor(_core.Tensor):
         if self.is_closed:
             raise ClosedError("tensor is closed")
         on = stream_of(stream)
-        if copied_unpacked(dst, self, on):
+        if copied_unpacked(dst, self, on) or moved_to(self, dst, on):
             return
         target = as_target(dst, stream)
         if target.is_readonly:
