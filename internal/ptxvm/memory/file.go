@@ -3,9 +3,14 @@
 
 package memory
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
 
-// A File is where memory lies that other processes may map too.
+	"github.com/cudago/cudago/internal/memfd"
+)
+
+// A File is where memory lies that other processes may map too: see [memfd.Map].
 type File struct {
 	FD     uintptr
 	Offset int64 // of a page
@@ -26,7 +31,7 @@ func (m *Memory) AllocFile(f File, size uint64, site any, access *Permission) (u
 	}
 	block, err := m.store.file(f.FD, f.Offset, size)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
+		return 0, notMapped(size, err)
 	}
 	base := reserveAddress(size, AllocAlign)
 	if !f.Theirs {
@@ -36,4 +41,13 @@ func (m *Memory) AllocFile(f File, size uint64, site any, access *Permission) (u
 		base: base, size: size, block: block, kind: DeviceMemory, site: site, access: access, theirs: f.Theirs,
 	})
 	return base, nil
+}
+
+// notMapped is why memory in a file cannot be had: there is not enough, or the file
+// is none of ours.
+func notMapped(size uint64, err error) error {
+	if errors.Is(err, memfd.ErrNotSealed) || errors.Is(err, memfd.ErrTooSmall) {
+		return fmt.Errorf("ptxvm: %d bytes: %w", size, err)
+	}
+	return fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
 }

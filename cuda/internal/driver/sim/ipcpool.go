@@ -10,7 +10,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/memfd"
@@ -59,20 +58,22 @@ func newSharedPool(dev *device, kind memoryKind) (*sharedPool, error) {
 	return p, nil
 }
 
-// openSharedPool opens the file behind a descriptor, if it is that of a pool.
-func openSharedPool(fd int32) (p *sharedPool, ordinal uint64, ok bool) {
+// openSharedPool opens the file behind a descriptor, if it is that of a pool on one
+// of so many devices.
+func openSharedPool(fd int32, devices int) (p *sharedPool, ordinal uint64, r driver.CUresult) {
 	f, err := memfd.Open(os.Getpid(), int(fd))
 	if err != nil {
-		return nil, 0, false
+		return nil, 0, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
 	}
 	p = &sharedPool{file: holdFile(f), imported: true}
 	var head [4]uint64
-	if !p.read(0, head[:]) || head[0] != sharedMagic || head[3] > uint64(memPinned) {
+	isPool := p.read(0, head[:]) && head[0] == sharedMagic && head[2] < uint64(devices)
+	if !isPool || head[3] != uint64(memPool) && head[3] != uint64(memPinned) {
 		p.file.letGo()
-		return nil, 0, false
+		return nil, 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	p.id, p.kind = head[1], memoryKind(head[3])
-	return p, head[2], true
+	return p, head[2], driver.CUDA_SUCCESS
 }
 
 func (p *sharedPool) write(at int64, words ...uint64) error {
@@ -97,7 +98,7 @@ func (p *sharedPool) take(size uint64) (*place, error) {
 	if use == nil {
 		return nil, os.ErrClosed
 	}
-	err := p.file.Truncate(end)
+	err := memfd.Grow(p.file.File, end)
 	if err == nil {
 		p.next = end
 		err = p.write(at, sharedLive, size)
@@ -119,7 +120,7 @@ func (l *place) memory() memory.File {
 
 // mapHost maps the place where the host sees it.
 func (l *place) mapHost(size uint64) ([]byte, bool) {
-	mem, err := syscall.Mmap(int(l.pool.file.Fd()), l.offset+sharedPage, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	mem, err := memfd.Map(l.pool.file.Fd(), l.offset+sharedPage, size)
 	return mem, err == nil
 }
 
@@ -130,11 +131,8 @@ func (l *place) end(size uint64) {
 	if l.pool.imported || l.use.over.Load() {
 		return
 	}
-	const punchHole, keepSize = 2, 1 // fallocate(2)
-	length := int64((size + sharedPage - 1) / sharedPage * sharedPage)
-	// If either fails, the memory stays until the file is gone.
-	_ = l.pool.write(l.offset, 0)
-	_ = syscall.Fallocate(int(l.pool.file.Fd()), punchHole|keepSize, l.offset+sharedPage, length)
+	_ = l.pool.write(l.offset, 0) // if that fails, what was imported is zeros
+	memfd.Free(l.pool.file.Fd(), l.offset+sharedPage, (size+sharedPage-1)/sharedPage*sharedPage)
 }
 
 // CuMemPoolExportToShareableHandle returns a descriptor of the pool's file.
@@ -148,7 +146,7 @@ func (d *simulator) CuMemPoolExportToShareableHandle(h driver.CUmemoryPool, typ 
 	}
 	fd, err := memfd.Duplicate(p.shared.file.File)
 	if err != nil {
-		return -1, driver.CUDA_ERROR_OUT_OF_MEMORY
+		return -1, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
 	}
 	p.shared.exported.Store(true)
 	return int32(fd), driver.CUDA_SUCCESS
@@ -164,9 +162,9 @@ func (d *simulator) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUme
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	defer d.enterPoolChange()()
-	shared, ordinal, ok := openSharedPool(fd)
-	if !ok || ordinal >= uint64(len(d.devices)) {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	shared, ordinal, r := openSharedPool(fd, len(d.devices))
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
 	}
 	d.importMu.Lock()
 	defer d.importMu.Unlock()
