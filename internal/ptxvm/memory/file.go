@@ -26,8 +26,8 @@ func (m *Memory) AllocFile(f File, size uint64, site any, access *Permission) (u
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !f.Theirs && (size > m.capacity || m.used > m.capacity-size) {
-		return 0, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+	if err := m.room(size, f.Theirs); err != nil {
+		return 0, err
 	}
 	block, err := m.store.file(f.FD, f.Offset, size)
 	if err != nil {
@@ -41,6 +41,23 @@ func (m *Memory) AllocFile(f File, size uint64, site any, access *Permission) (u
 		base: base, size: size, block: block, kind: DeviceMemory, site: site, access: access, theirs: f.Theirs,
 	})
 	return base, nil
+}
+
+// ErrTooLarge is of memory that another process says to have, and no process can
+// have on this device. A file in memory has any size that somebody gave it.
+var ErrTooLarge = errors.New("more bytes than the device has")
+
+// room is whether there can be memory of this size.
+//
+// Preconditions: m.mu must be locked.
+func (m *Memory) room(size uint64, theirs bool) error {
+	switch {
+	case theirs && size > m.capacity:
+		return fmt.Errorf("ptxvm: %w: %d bytes of %d", ErrTooLarge, size, m.capacity)
+	case !theirs && (size > m.capacity || m.used > m.capacity-size):
+		return fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+	}
+	return nil
 }
 
 // notMapped is why memory in a file cannot be had: there is not enough, or the file

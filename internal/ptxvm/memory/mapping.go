@@ -84,8 +84,8 @@ func (m *Memory) CreateFile(f *os.File, offset int64, size uint64, theirs bool) 
 func (m *Memory) create(size uint64, theirs bool, where func() (filePart, error)) (*Physical, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !theirs && (size > m.capacity || m.used > m.capacity-size) {
-		return nil, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+	if err := m.room(size, theirs); err != nil {
+		return nil, err
 	}
 	part, err := where()
 	if err != nil {

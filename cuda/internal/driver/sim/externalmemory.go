@@ -38,7 +38,8 @@ func (d *simulator) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HAN
 	if memfd.Seal(int(desc.Fd)) != nil || syscall.Fstat(int(desc.Fd), &info) != nil {
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}
-	if desc.Size > uint64(info.Size) {
+	_, total := c.dev.memory.Info() // a file in memory has any size that somebody gave it
+	if desc.Size > min(uint64(info.Size), total) {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	m := &externalMemory{ctx: c, file: holdFile(os.NewFile(uintptr(desc.Fd), "external memory")), size: desc.Size}

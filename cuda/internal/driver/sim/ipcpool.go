@@ -6,10 +6,12 @@ package sim
 import (
 	"encoding/binary"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/memfd"
@@ -119,9 +121,21 @@ func (l *place) memory() memory.File {
 }
 
 // mapHost maps the place where the host sees it.
-func (l *place) mapHost(size uint64) ([]byte, bool) {
+func (l *place) mapHost(size uint64) ([]byte, driver.CUresult) {
+	if l.pool.imported && size > hostBytes() { // a file in memory has any size that somebody gave it
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
 	mem, err := memfd.Map(l.pool.file.Fd(), l.offset+sharedPage, size)
-	return mem, err == nil
+	return mem, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
+}
+
+// hostBytes is how much memory the host has.
+func hostBytes() uint64 {
+	var info syscall.Sysinfo_t
+	if syscall.Sysinfo(&info) != nil {
+		return math.MaxUint64
+	}
+	return info.Totalram * uint64(info.Unit)
 }
 
 // end ends the use of the place. Memory of this process is then free: whoever still
@@ -280,10 +294,10 @@ func (d *simulator) CuMemPoolImportPointer(h driver.CUmemoryPool, data *driver.C
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if p.kind != memPool {
-		a, ok := d.hostPooled(c, size, p, at)
-		if !ok {
+		a, r := d.hostPooled(c, size, p, at)
+		if r != driver.CUDA_SUCCESS {
 			at.end(size)
-			return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+			return 0, r
 		}
 		return d.addHostPooled(a)
 	}

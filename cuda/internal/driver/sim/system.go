@@ -19,7 +19,8 @@ func resultOf(err error, foreign driver.CUresult) driver.CUresult {
 	switch {
 	case err == nil:
 		return driver.CUDA_SUCCESS
-	case errors.Is(err, memfd.ErrNotSealed), errors.Is(err, memfd.ErrTooSmall), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EBADF):
+	case errors.Is(err, memfd.ErrNotSealed), errors.Is(err, memfd.ErrTooSmall), errors.Is(err, memory.ErrTooLarge),
+		errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EBADF):
 		return foreign
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return driver.CUDA_ERROR_OPERATING_SYSTEM
