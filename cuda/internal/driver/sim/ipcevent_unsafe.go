@@ -77,11 +77,13 @@ const mostEventPages = 1 << 14
 func (p *eventFile) enter() error {
 	for tries := 0; p.pages.Add(1) > mostEventPages; tries++ {
 		p.pages.Add(-1)
-		if tries == 50 {
+		if tries == 200 { // two seconds
 			return fmt.Errorf("%d events are shared with other processes: %w", mostEventPages, syscall.ENOMEM)
 		}
-		runtime.GC()
-		time.Sleep(latestLook)
+		if tries%20 == 0 {
+			runtime.GC() // and then Go unmaps them, one by one
+		}
+		time.Sleep(10 * latestLook)
 	}
 	return nil
 }
