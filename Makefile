@@ -116,8 +116,8 @@ audit: $(VENV)/tools ## known vulnerabilities of what is linked in (govulncheck)
 FUZZTIME ?= 5s
 FUZZ ?=
 .PHONY: fuzz
-fuzz: $(TOOLS) ## the fuzz targets of the Go packages, or those named in FUZZ, each for FUZZTIME
-	@. $(TOOLS) && FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
+fuzz: $(MODULE) ## the fuzz targets of the Go packages and graph files, or those named in FUZZ, each for FUZZTIME
+	@. $(TOOLS) && PY=$(PY) FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
 
 .PHONY: test test-go test-sweep test-py test-hostile soak test-interop test-gpu
 test: test-go test-py ## all tests that need no GPU and no other framework

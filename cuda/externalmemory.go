@@ -44,7 +44,8 @@ func (c *Context) ImportMemory(fd int, size uint64, dedicated bool) (*ExternalMe
 	}
 	detail := fmt.Sprintf("file descriptor %d as memory of %d bytes", fd, size)
 	if c.drv.Name() == "sim" {
-		detail += "; the simulated driver knows files in memory that have as many, as os.memfd_create and cudago.sim.create_memory make them"
+		detail += "; the simulated driver knows files in memory that have as many and cannot become smaller, as cudago.sim.create_memory " +
+			"makes them, and os.memfd_create with MFD_ALLOW_SEALING"
 	}
 	h, err := importWith(c, own, "cuImportExternalMemory", detail, func(api driver.API) (driver.CUexternalMemory, driver.CUresult) {
 		return api.CuImportExternalMemory(desc)

@@ -3,7 +3,11 @@
 
 package cuda
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
 
 // An ImportedMemoryResource is a pool of another process. It allocates nothing;
 // [ImportedMemoryResource.Import] makes Buffers over what the other process has
@@ -32,8 +36,11 @@ func ImportPool(d *Device, kind MemoryKind, pool, leases int) (*ImportedMemoryRe
 	}
 	var l *lessee
 	if leases >= 0 {
-		if l, err = newLessee(leases); err != nil {
+		if l, err = newLessee(leases); errors.Is(err, errNoLeases) {
 			return nil, badValue("handle", "cannot be imported: %v", err)
+		}
+		if err != nil {
+			return nil, systemError("cuMemPoolImportFromShareableHandle", "opening the file of leases", err)
 		}
 		if l.kind != kind {
 			l.close()

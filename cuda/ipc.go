@@ -4,7 +4,6 @@
 package cuda
 
 import (
-	"fmt"
 	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -42,7 +41,7 @@ func (mr *DeviceMemoryResource) share(props *driver.CUmemPoolProps) error {
 	}
 	props.HandleTypes = int32(driver.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 	if mr.lessor, err = newLessor(mr.kind); err != nil {
-		return &Error{Op: op, Result: ErrorNotSupported, Detail: fmt.Sprintf("sharing needs a file in memory: %v", err)}
+		return systemError(op, "sharing needs a file in memory", err)
 	}
 	mr.ctx.lessors.add(mr.lessor)
 	return nil
@@ -70,7 +69,7 @@ func (mr *DeviceMemoryResource) Export() (pool, leases int, err error) {
 	}
 	if leases, err = mr.lessor.export(); err != nil {
 		_ = syscall.Close(fd)
-		return -1, -1, err
+		return -1, -1, systemError("cuMemPoolExportToShareableHandle", "opening the file of leases", err)
 	}
 	return fd, leases, nil
 }

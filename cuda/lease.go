@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -23,14 +25,19 @@ import (
 // has imported it holds a lock on the word; who wants to free it must get the
 // lock. A lock belongs to the file as it was opened: each side opens it for itself,
 // and a forked child closes it, so that the system releases the locks of a process
-// that dies. Before the words stand the pool's id and the kind of its memory.
+// that dies. Before the words stand a mark, the pool's id and
+// the kind of its memory.
 const leaseBytes = 8
+
+// leaseMagic begins each such file. Without it any file in memory with a small
+// number at the right place, such as one of a driver's, would be taken for one.
+const leaseMagic = 0x73657361656c6475 // "udleases"
 
 // A PoolID is a random number, the same in all processes that share the pool.
 type PoolID [16]byte
 
 // offset is where the word of a slot is.
-func offset(slot int64) int64 { return int64(len(PoolID{})) + (1+slot)*leaseBytes }
+func offset(slot int64) int64 { return int64(len(PoolID{})) + (2+slot)*leaseBytes }
 
 // setLock is fcntl's command for locks that belong to an open file and not to a
 // process, from linux/fcntl.h.
@@ -65,7 +72,8 @@ func newLessor(kind MemoryKind) (*lessor, error) {
 	}
 	l := &lessor{file: f, slots: map[uint64]int64{}}
 	_, _ = rand.Read(l.id[:]) // never fails
-	if _, err := f.WriteAt(binary.LittleEndian.AppendUint64(l.id[:], uint64(kind)), 0); err != nil {
+	head := append(binary.LittleEndian.AppendUint64(nil, leaseMagic), l.id[:]...)
+	if _, err := f.WriteAt(binary.LittleEndian.AppendUint64(head, uint64(kind)), 0); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
@@ -230,22 +238,38 @@ type lessee struct {
 // with the exporter.
 func newLessee(fd int) (*lessee, error) {
 	f, err := memfd.Open(os.Getpid(), fd)
+	if errors.Is(err, memfd.ErrNotSealed) || errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoLeases
+	}
 	if err != nil {
 		return nil, err
 	}
 	l := &lessee{file: f, count: map[int64]int{}}
-	var head [len(l.id) + leaseBytes]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil {
+	if err := l.read(); err != nil {
 		_ = f.Close()
-		return nil, errors.New("the second descriptor is not that of a pool's leases")
-	}
-	l.id, l.kind = PoolID(head[:len(l.id)]), MemoryKind(binary.LittleEndian.Uint64(head[len(l.id):]))
-	if l.kind != DeviceMemory && l.kind != PinnedMemory {
-		_ = f.Close()
-		return nil, errors.New("the second descriptor is not that of a pool's leases")
+		return nil, err
 	}
 	tellDescriptor(f, true)
 	return l, nil
+}
+
+// errNoLeases is of a descriptor that is of something else.
+var errNoLeases = errors.New("the second descriptor is not that of a pool's leases")
+
+func (l *lessee) read() error {
+	var head struct {
+		Magic uint64
+		ID    PoolID
+		Kind  uint64
+	}
+	if binary.Read(io.NewSectionReader(l.file, 0, offset(0)), binary.LittleEndian, &head) != nil || head.Magic != leaseMagic {
+		return errNoLeases
+	}
+	l.id, l.kind = head.ID, MemoryKind(head.Kind)
+	if head.Kind != uint64(DeviceMemory) && head.Kind != uint64(PinnedMemory) {
+		return errNoLeases
+	}
+	return nil
 }
 
 func (l *lessee) close() {

@@ -2,12 +2,28 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
 
-# make fuzz runs this, with GO and FUZZTIME set: every fuzz target, or those that the arguments name. Go fuzzes one target
+# make fuzz runs this, with GO, PY and FUZZTIME set: every fuzz target, or those that the arguments name; FuzzGraphFile is
+# in Python. Go fuzzes one target
 # at a time, and without a limit spends most of a short time on making smaller what it found. What fails is written into
 # the package's testdata, where every go test runs it.
 
-[ $# -gt 0 ] || set -- $(git grep -hoE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sort -u | cut -d ' ' -f 2)
+[ $# -gt 0 ] || set -- FuzzGraphFile $(git grep -hoE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sort -u | cut -d ' ' -f 2)
+
+# seconds TIME: of a time as Go writes it, such as 5s and 1m
+seconds() {
+    case $1 in
+    *h) echo $((${1%h} * 3600)) ;;
+    *m) echo $((${1%m} * 60)) ;;
+    *) echo "${1%s}" ;;
+    esac
+}
+
 for target in "$@"; do
+    if [ "$target" = FuzzGraphFile ]; then
+        echo "fuzz: $target in scripts"
+        "$PY" scripts/fuzz_graph_file.py "$(seconds "$FUZZTIME")" "$(date +%s)" || exit 1
+        continue
+    fi
     files=$(git grep -lE "^func $target\(" -- '*_test.go')
     [ -n "$files" ] || { echo "fuzz: no target is called $target" >&2; exit 1; }
     for file in $files; do

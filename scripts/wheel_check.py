@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -25,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "build_hooks"))
 import extension
 
 LARGEST = 12 << 20  # bytes
+# Tests that start no processes, which an emulator would not emulate, and end soon.
+EMULATED = ("memory/test_virtual.py", "memory/test_pointer.py", "stream/test_semaphore.py")
 # A kernel and a graph that need no compiler, on the simulated driver.
 SMOKE = extension.ROOT / "scripts" / "wheel_smoke.py"
 
@@ -117,12 +120,45 @@ def glibc(wheel: Path, folder: Path) -> str:
 def works(wheel: Path, folder: Path) -> str:
     """Install it alone, and run a kernel and a graph."""
     if not wheel.name.endswith(f"{platform.machine()}.whl"):
-        return f"not run: this machine is {platform.machine()}"
+        return emulated(wheel, folder)
     python = environment(folder / "use-env", wheel)
     run([python, "-m", "pip", "check"])
     run([python.with_name("cudago"), "info"], env={**os.environ, "CUDAGO_DRIVER": "sim"})
     command = [python, "-P", "-W", "error", SMOKE]
     return run(command, env={**os.environ, "CUDAGO_DRIVER": "sim"}, cwd=folder).strip()
+
+
+def emulated(wheel: Path, folder: Path) -> str:
+    """Do the same for another machine, and run the tests in EMULATED.
+
+    QEMU's user mode emulates it, on a folder with that machine's Python and C library, such as
+    ``debootstrap --arch=arm64 --foreign --include=python3`` makes and `dpkg-deb -x` fills.
+    """
+    machine = extension.wheel_machine() or platform.machine()
+    root = os.environ.get("CUDAGO_EMULATED_ROOT", "")
+    qemu = shutil.which(f"qemu-{machine}")
+    if not qemu or not root:
+        return (
+            f"not run: this machine is {platform.machine()}; with qemu-{machine}, and "
+            f"CUDAGO_EMULATED_ROOT a folder with a Python for {machine}, it is emulated"
+        )
+    python = [qemu, "-L", root, f"{root}/usr/bin/python3"]
+    version = run([*python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).strip()
+    packages = folder / "packages"
+    binary = ["--only-binary=:all:", "--python-version", version]
+    platforms = [f"--platform=manylinux{name}_{machine}" for name in ("_2_28", "2014", "_2_17")]
+    target = ["--target", packages, *binary, *platforms]
+    run([sys.executable, "-m", "pip", "install", "-q", *target, wheel, "numpy", "pytest"])
+    env = {
+        **os.environ,
+        "CUDAGO_DRIVER": "sim",
+        "PYTHONPATH": str(packages),
+        "CUDAGO_REQUIRE_GPU": "",
+    }
+    said = run([*python, "-P", "-W", "error", SMOKE], env=env, cwd=folder).strip()
+    tests = [extension.ROOT / "tests_py" / name for name in EMULATED]
+    tested = run([*python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], env=env)
+    return f"{said}; {tested.strip().splitlines()[-1]}, emulated by {qemu}"
 
 
 CHECKS: dict[str, Callable[[Path, Path], str]] = {

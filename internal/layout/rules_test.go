@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"internal/ptxvm/lane":       {"internal/ptxvm/descriptor", "internal/ptxvm/fault", "internal/ptxvm/matrix", "internal/ptxvm/memory", "internal/ptxvm/numeric", "internal/ptxvm/register", "internal/ptxir"},
 	"internal/ptxvm/lane/gen":   {"internal/ptxir"},
 	"internal/ptxvm/fault":      {"internal/ptxvm/memory"},
-	"internal/ptxvm/memory":     {"internal/ptxvm/shadow"},
+	"internal/ptxvm/memory":     {"internal/memfd", "internal/ptxvm/shadow"},
 	"internal/ptxvm/matrix":     {"internal/ptxvm/numeric", "internal/ptxvm/register", "internal/ptxir"},
 	"internal/ptxvm/numeric":    {"internal/ptxir"},
 	"internal/ptxvm/register":   {"internal/ptxir"},

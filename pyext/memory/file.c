@@ -14,12 +14,23 @@
 
 enum { MOST_FILES = 2 };
 
-typedef struct {
+typedef struct files files;
+struct files {
     pid_t owner;
     int fd[MOST_FILES]; /* -1: none */
-} files;
+    files *next, **link; /* in the list of all */
+};
 
 static const char NAME[] = "cudago.files";
+static files *all; /* guarded by the GIL */
+
+/* Who owns a descriptor in this process, and as which of its files; NULL if nobody. */
+static files *owner_of(int fd, int *which) {
+    for (files *f = all; f && fd >= 0; f = f->next)
+        for (int i = 0; f->owner == getpid() && i < MOST_FILES; i++)
+            if (f->fd[i] == fd) return *which = i, f;
+    return NULL;
+}
 
 static void close_files(files *f) {
     for (int i = 0; i < MOST_FILES; i++) {
@@ -31,38 +42,54 @@ static void close_files(files *f) {
 
 static void end(PyObject *capsule) {
     files *f = PyCapsule_GetPointer(capsule, NAME);
-    if (f) close_files(f);
+    if (!f) return;
+    close_files(f);
+    if ((*f->link = f->next)) f->next->link = f->link;
     free(f);
 }
 
+/* New descriptors: somebody else must have closed what a number was before, which its owner would close once more. */
 PyObject *cudago_files_own(int first, int second) {
-    files *f = malloc(sizeof *f), own = {getpid(), {first, second}};
+    files *f = malloc(sizeof *f), own = {.owner = getpid(), .fd = {first, second}}, *old;
     PyObject *capsule = f ? PyCapsule_New(f, NAME, end) : PyErr_NoMemory();
-    if (capsule) {
-        *f = own;
-        return capsule;
+    if (!capsule) {
+        close_files(&own);
+        free(f);
+        return NULL;
     }
-    close_files(&own);
-    free(f);
-    return NULL;
+    for (int i = 0, at; i < MOST_FILES; i++)
+        while ((old = owner_of(own.fd[i], &at))) old->fd[at] = -1;
+    *f = own;
+    f->next = all;
+    f->link = &all;
+    if (all) all->link = &f->next;
+    all = f;
+    return capsule;
 }
 
-/* _files_own(first, second): they are the capsule's from now on; -1 is none */
+/* _files_own(first, second): they are the capsule's from now on; -1 is none. Nobody may own them yet: they would be closed twice,
+ * and between the two times be somebody else's. */
 PyObject *cudago_files_take(PyObject *module, PyObject *args) {
     (void)module;
-    int first, second;
-    return PyArg_ParseTuple(args, "ii", &first, &second) ? cudago_files_own(first, second) : NULL;
+    int first, second, at;
+    if (!PyArg_ParseTuple(args, "ii", &first, &second)) return NULL;
+    if (first >= 0 && first == second)
+        return PyErr_Format(PyExc_ValueError, "file descriptor %d is given twice, and would be closed twice", first);
+    if (!owner_of(first, &at) && !owner_of(second, &at)) return cudago_files_own(first, second);
+    int owned = owner_of(first, &at) ? first : second;
+    return PyErr_Format(PyExc_ValueError, "file descriptor %d is another handle's, which closes it: give a duplicate, of os.dup", owned);
 }
 
-/* _files_in_memory(name, size): owns a new file in memory, of so many bytes */
+/* _files_in_memory(name, size): owns a new file in memory, of so many bytes for good */
 PyObject *cudago_files_in_memory(PyObject *module, PyObject *args) {
     (void)module;
     const char *name;
     long long size;
     if (!PyArg_ParseTuple(args, "sL", &name, &size)) return NULL;
-    int fd = memfd_create(name, MFD_CLOEXEC);
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return PyErr_SetFromErrno(PyExc_OSError);
-    if (!ftruncate(fd, size)) return cudago_files_own(fd, -1);
+    /* Others could make it smaller otherwise, under what is mapped here. */
+    if (!ftruncate(fd, size) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) return cudago_files_own(fd, -1);
     PyErr_SetFromErrno(PyExc_OSError);
     close(fd);
     return NULL;

@@ -89,6 +89,17 @@ def index(at, key):
 
 
 GONE = object()
+EMPTY = {
+    "format": "cudago graph",
+    "version": 1,
+    "maker": "a test",
+    "code": [],
+    "kernels": [],
+    "memory": [],
+    "conditions": [],
+    "events": 0,
+    "nodes": [],
+}
 DEEP = "[" * 100_000 + "]" * 100_000
 BIG = 1 << 60
 
@@ -188,7 +199,10 @@ TEXTS = {
     "no Unicode": (b'{"a": "\xff"}', "graph.json is not JSON"),
     "a list": (b"[]", "graph.json must be an object"),
     "nested": (DEEP.encode(), "nested too deeply"),
-    "a long number": (b'{"version": ' + b"9" * 10_000 + b"}", "graph.json is not JSON"),
+    "a long number": (
+        b'{"version": ' + b"9" * 10_000 + b"}",
+        "graph.json has a number of more than 20 digits",
+    ),
     "a key twice": (b'{"format": 1, "format": 1}', "an object has a key twice"),
     "not a number": (b'{"version": NaN}', "NaN is not JSON"),
     "nothing": (b"", "graph.json is not JSON"),
@@ -340,6 +354,72 @@ def test_memory_that_nobody_has(good, load):
     members = {"graph.json": json.dumps(text).encode(), "code/0": good["code/0"]}
     with no_leaks(), pytest.raises(cu.OutOfMemoryError):
         load(members)
+
+
+@pytest.mark.parametrize("kind", ["pinned", "managed", "host"])
+def test_host_memory_that_a_file_has_no_contents_of_is_limited(device, tmp_path, kind):
+    size = 1 << 20
+    memory = {"kind": kind, "size": size, "lead": 0, "contents": False}
+    dst = {"memory": 0, "offset": 0, "size": 1}
+    nodes = [{"name": "n", "kind": "memcpy", "after": [], "dst": dst, "src": dst}]
+    path = tmp_path / "graph"
+
+    def write(size, contents=b""):
+        text = EMPTY | {"memory": [memory | {"size": size}], "nodes": nodes}
+        text["memory"][0]["contents"] = bool(contents)
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("graph.json", json.dumps(text))
+            if contents:
+                archive.writestr("memory/0", contents)
+
+    write(1 << 40)
+    with no_leaks():
+        with pytest.raises(cu.OutOfMemoryError, match=f"{kind} memory 0 needs") as e:
+            cu.Graph.load(path)
+        assert e.value.name == "CUDA_ERROR_OUT_OF_MEMORY"
+        assert e.value.requested > 1 << 40
+        del e
+    write(size)
+    with pytest.raises(cu.OutOfMemoryError, match="memory_limit of 1048576"):
+        cu.Graph.load(path, memory_limit=size)
+    cu.Graph.load(path, memory_limit=2 * size).close()
+    write(size, bytes(size))
+    cu.Graph.load(path, memory_limit=0).close()
+    for wrong, error in ((-1, ValueError), (1.5, TypeError), (None, TypeError)):
+        with pytest.raises(error):
+            cu.Graph.load(path, memory_limit=wrong)
+
+
+def test_graphs_in_conditional_nodes_are_limited(device, tmp_path):
+    """For each of them a GPU sets memory aside: a small file can have thousands."""
+    nodes = [
+        {
+            "name": f"n{i}",
+            "kind": "conditional",
+            "after": [],
+            "type": "if",
+            "condition": i,
+            "graphs": [[], []],
+        }
+        for i in range(300)
+    ]
+    path = tmp_path / "graph"
+    with zipfile.ZipFile(path, "w") as archive:
+        text = EMPTY | {"conditions": [1] * 300, "nodes": nodes}
+        archive.writestr("graph.json", json.dumps(text))
+    with no_leaks(), pytest.raises(cu.OutOfMemoryError, match="conditional node 'n256' needs"):
+        cu.Graph.load(path)
+    cu.Graph.load(path, memory_limit=600 << 19).close()
+
+
+def test_names_that_are_too_long_for_a_file(device, tmp_path):
+    with cu.Graph(device) as graph:
+        graph.join(name="n" * 4096)
+        graph.save(tmp_path / "graph")
+        cu.Graph.load(tmp_path / "graph").close()
+        graph.join(name="m" * 4097)
+        with pytest.raises(ValueError, match="more than 4096 characters"):
+            graph.save(tmp_path / "graph")
 
 
 def test_what_is_bound_is_not_allocated(device, stream, tmp_path):

@@ -351,6 +351,7 @@ VALUES: dict[str, list[Value]] = {
     "contents": plain(True, False),
     "load.path": [thing("graph_file")],
     "bind": [lambda w: {"memset_0.dst": w.get("buffer")}],
+    "memory_limit": plain(1 << 28),
     "holder": things("graph"),
     "buffer": things("graph_buffer"),
     "condition": things("condition"),

@@ -212,8 +212,9 @@ def test_map_beside_a_capture(device, stream, memory):
         memory.map(stream=other).close()
 
 
-def test_plain_memfd(device, stream):
-    fd = os.memfd_create("plain")
+def test_another_programs_file_is_sealed(device, stream):
+    """Made smaller, it would take from this process what is mapped: the end by SIGBUS."""
+    fd = os.memfd_create("plain", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(fd, 4096)
         memory = cu.ExternalMemory.from_fd(device, fd, 4096)
@@ -221,6 +222,16 @@ def test_plain_memfd(device, stream):
             buffer.fill(4, stream=stream)
             stream.sync()
         assert os.pread(fd, 1, 4095) == b"\4"
+        with pytest.raises(PermissionError):
+            os.ftruncate(fd, 0)
     finally:
         os.close(fd)
+    unsealed = os.memfd_create("plain", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(unsealed, 4096)
+        with pytest.raises(cu.CUDAError, match=r"cannot become smaller.*MFD_ALLOW_SEALING"):
+            cu.ExternalMemory.from_fd(device, unsealed, 4096)
+        assert os.fstat(unsealed).st_size == 4096, "it is the caller's"
+    finally:
+        os.close(unsealed)
     assert "4096 bytes" in repr(cu.sim.create_memory(4096))

@@ -86,6 +86,39 @@ def test_a_received_piece_closes_its_file(device):
     assert open_files() == before
 
 
+def test_nothing_is_owned_twice(device):
+    """Closed twice, the second time it may be somebody else's."""
+    one, two = (os.memfd_create("test") for _ in range(2))
+    before = open_files()
+    with pytest.raises(ValueError, match=f"file descriptor {one} is given twice"):
+        IPCAllocationHandle(one, one)
+    handle = IPCAllocationHandle(one)
+    for pool, leases in ((one, -1), (one, two), (two, one)):
+        with pytest.raises(ValueError, match=f"file descriptor {one} is another handle's"):
+            IPCAllocationHandle(pool, leases)
+    handle.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(one)
+    assert os.fstat(two), "what was refused is still the caller's"
+    assert open_files() == before - 1
+    again = os.dup(two)
+    assert again == one, "the number can be given again"
+    IPCAllocationHandle(again, two).close()
+    assert open_files() == before - 2
+
+
+def test_a_number_that_others_closed_is_not_closed_again(device):
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
+        pool.get_allocation_handle().close()
+        handle = IPCAllocationHandle(os.memfd_create("test"))
+        number = handle.fileno()
+        os.close(number)  # which the caller must not
+        with pool.get_allocation_handle() as new:
+            assert number in (new.fileno(), new.leases)
+            handle.close()
+            assert os.fstat(number)
+
+
 def test_a_handle_owns_what_it_was_given(device):
     files = [os.memfd_create("test") for _ in range(2)]
     handle = IPCAllocationHandle(*files, id=bytes(range(16)))

@@ -284,8 +284,8 @@ def test_no_file_stays_open(pair):
             before = files()
             for _ in range(3):
                 buffer = pipe.recv()
-                kept = files() - before  # four came; the driver may have some of its own
-                assert kept < 4, "closed once they are mapped"
+                kept = files() - before  # four came; the driver may have one of its own for each
+                assert kept <= 4, "closed once they are imported"
                 view = buffer[4:]
                 buffer.close()
                 view.close()
@@ -426,11 +426,14 @@ def test_each_growth_has_one_file_until_the_memory_ends(shared, stream):
     shared.allocate(PAGE, stream=stream).close()  # what is opened once is open from here on
     cu.testing.settle()
     before = open_files()
-    with cu.VirtualMemoryResource(shared.device) as plain:
-        assert not plain.is_ipc_enabled
+    plain = cu.VirtualMemoryResource(shared.device)
+    assert not plain.is_ipc_enabled
+    with plain, plain.allocate(PAGE, stream=stream):  # a device may have one file for all
+        for_all = open_files()
         with plain.allocate(PAGE, stream=stream) as buffer:
             buffer.grow(2 * PAGE)
-            assert open_files() == before
+            assert open_files() == for_all
+    cu.testing.settle()
     counts = []
     with shared.allocate(PAGE, stream=stream) as buffer:
         for n in range(1, 5):

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"syscall"
 	"unsafe"
+
+	"github.com/cudago/cudago/internal/memfd"
 )
 
 // Host memory behind device memory. Small blocks are cut from slabs by powers
@@ -72,7 +74,7 @@ func (b *backing) mapping(size uint64) (hostBlock, error) {
 
 // file maps part of a file. The offset is that of a page.
 func (b *backing) file(fd uintptr, offset int64, size uint64) (hostBlock, error) {
-	mem, err := mapFile(fd, offset, size)
+	mem, err := memfd.Map(fd, offset, size)
 	if err != nil {
 		return hostBlock{}, err
 	}
@@ -111,13 +113,6 @@ func (b *backing) close() {
 
 func mapMemory(size int) ([]byte, error) {
 	return syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-}
-
-func mapFile(fd uintptr, offset int64, size uint64) ([]byte, error) {
-	if size > 1<<46 {
-		return nil, syscall.ENOMEM
-	}
-	return syscall.Mmap(int(fd), offset, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 }
 
 func unmapMemory(mem []byte) {

@@ -3,9 +3,14 @@
 
 package memory
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
 
-// A File is where memory lies that other processes may map too.
+	"github.com/cudago/cudago/internal/memfd"
+)
+
+// A File is where memory lies that other processes may map too: see [memfd.Map].
 type File struct {
 	FD     uintptr
 	Offset int64 // of a page
@@ -21,12 +26,12 @@ func (m *Memory) AllocFile(f File, size uint64, site any, access *Permission) (u
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !f.Theirs && (size > m.capacity || m.used > m.capacity-size) {
-		return 0, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+	if err := m.room(size, f.Theirs); err != nil {
+		return 0, err
 	}
 	block, err := m.store.file(f.FD, f.Offset, size)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
+		return 0, notMapped(size, err)
 	}
 	base := reserveAddress(size, AllocAlign)
 	if !f.Theirs {
@@ -36,4 +41,30 @@ func (m *Memory) AllocFile(f File, size uint64, site any, access *Permission) (u
 		base: base, size: size, block: block, kind: DeviceMemory, site: site, access: access, theirs: f.Theirs,
 	})
 	return base, nil
+}
+
+// ErrTooLarge is of memory that another process says to have, and no process can
+// have on this device. A file in memory has any size that somebody gave it.
+var ErrTooLarge = errors.New("more bytes than the device has")
+
+// room is whether there can be memory of this size.
+//
+// Preconditions: m.mu must be locked.
+func (m *Memory) room(size uint64, theirs bool) error {
+	switch {
+	case theirs && size > m.capacity:
+		return fmt.Errorf("ptxvm: %w: %d bytes of %d", ErrTooLarge, size, m.capacity)
+	case !theirs && (size > m.capacity || m.used > m.capacity-size):
+		return fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+	}
+	return nil
+}
+
+// notMapped is why memory in a file cannot be had: there is not enough, or the file
+// is none of ours.
+func notMapped(size uint64, err error) error {
+	if errors.Is(err, memfd.ErrNotSealed) || errors.Is(err, memfd.ErrTooSmall) {
+		return fmt.Errorf("ptxvm: %d bytes: %w", size, err)
+	}
+	return fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
 }

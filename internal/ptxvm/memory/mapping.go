@@ -5,8 +5,11 @@ package memory
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sort"
+
+	"github.com/cudago/cudago/internal/memfd"
 )
 
 // MappingGranularity is the granularity, in bytes, of the addresses and sizes
@@ -54,6 +57,7 @@ func (r *Reservation) Free() { r.arena.free(r) }
 type Physical struct {
 	size uint64
 	host []byte
+	part filePart // of a file, so that it can be mapped a second time
 	// theirs says that another process has created it, so that it does not count as
 	// used here.
 	theirs bool
@@ -68,25 +72,31 @@ func (p *Physical) Bytes() []byte { return p.host }
 
 // Create makes size bytes of physical memory, a multiple of MappingGranularity.
 func (m *Memory) Create(size uint64) (*Physical, error) {
-	return m.create(size, false, func() ([]byte, error) { return mapShared(size) })
+	return m.create(size, false, func() (filePart, error) { return m.mapped.own.take(size) })
 }
 
-// CreateFile is Create of memory that lies in a file, which can be closed then.
-func (m *Memory) CreateFile(f File, size uint64) (*Physical, error) {
-	return m.create(size, f.Theirs, func() ([]byte, error) { return mapFile(f.FD, f.Offset, size) })
+// CreateFile is Create of memory that lies in a file, from an offset on. The file is
+// then p's, which closes it.
+func (m *Memory) CreateFile(f *os.File, offset int64, size uint64, theirs bool) (*Physical, error) {
+	return m.create(size, theirs, func() (filePart, error) { return filePart{file: f, offset: offset}, nil })
 }
 
-func (m *Memory) create(size uint64, theirs bool, where func() ([]byte, error)) (*Physical, error) {
+func (m *Memory) create(size uint64, theirs bool, where func() (filePart, error)) (*Physical, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !theirs && (size > m.capacity || m.used > m.capacity-size) {
-		return nil, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+	if err := m.room(size, theirs); err != nil {
+		return nil, err
 	}
-	host, err := where()
+	part, err := where()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
+		return nil, notMapped(size, err)
 	}
-	p := &Physical{size: size, host: host, theirs: theirs, uses: 1}
+	host, err := memfd.Map(part.file.Fd(), part.offset, size)
+	if err != nil {
+		part.giveBack(size)
+		return nil, notMapped(size, err)
+	}
+	p := &Physical{size: size, host: host, part: part, theirs: theirs, uses: 1}
 	if !theirs {
 		m.used += size
 	}
@@ -97,12 +107,20 @@ func (m *Memory) create(size uint64, theirs bool, where func() ([]byte, error)) 
 	return p, nil
 }
 
-// Release ends the creator's use of p, once. The last mapping to end frees the
-// memory.
+// Release ends the creator's use of p, once: it is not mapped again. The last
+// mapping to end frees the memory.
 func (m *Memory) Release(p *Physical) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	p.closeFile()
 	m.drop(p)
+}
+
+// closeFile closes a file that p has for itself.
+func (p *Physical) closeFile() {
+	if p.part.of == nil {
+		_ = p.part.file.Close() // twice is fine
+	}
 }
 
 // drop ends one use of p.
@@ -116,7 +134,14 @@ func (m *Memory) drop(p *Physical) {
 		m.used -= p.size
 	}
 	delete(m.mapped.physical, p)
+	p.end()
+}
+
+// end gives the memory back.
+func (p *Physical) end() {
 	unmapMemory(p.host)
+	p.closeFile()
+	p.part.giveBack(p.size)
 }
 
 // mapping is physical memory at an address. Immutable but for its access.
@@ -132,7 +157,8 @@ type mapping struct {
 type mappings struct {
 	list     []*mapping // by address
 	physical map[*Physical]struct{}
-	gone     []Nearest // the latest that were unmapped, for messages
+	own      physicalFile // has what Create makes
+	gone     []Nearest    // the latest that were unmapped, for messages
 }
 
 // goneMappings is how many unmapped ranges are remembered.
@@ -261,7 +287,7 @@ func (v *mappings) close() {
 		m.arena.hide(m)
 	}
 	for p := range v.physical {
-		unmapMemory(p.host)
+		p.end()
 	}
 	*v = mappings{}
 }

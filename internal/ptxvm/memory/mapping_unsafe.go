@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"github.com/cudago/cudago/internal/memfd"
 )
 
 // arena is a stretch of device addresses with host addresses behind it, one for
@@ -69,11 +71,8 @@ func (a *arena) host(addr uint64) unsafe.Pointer {
 func (a *arena) show(m *mapping) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// An old size of 0 makes a second mapping of the same pages: see mremap(2).
-	const mayMove, fixed = 1, 2
-	from := unsafe.Pointer(unsafe.SliceData(m.physical.host))
-	if _, _, err := syscall.Syscall6(syscall.SYS_MREMAP, uintptr(from), 0, uintptr(m.size), mayMove|fixed,
-		uintptr(a.host(m.base)), 0); err != 0 {
+	part := m.physical.part
+	if err := memfd.MapAt(a.host(m.base), part.file.Fd(), part.offset, m.size); err != nil {
 		return err
 	}
 	for at := m.base; at < m.end(); at += MappingGranularity {
@@ -117,15 +116,6 @@ func (a *arena) unref() {
 
 // addressesOnly are the flags of addresses without memory.
 const addressesOnly = syscall.MAP_PRIVATE | syscall.MAP_ANON | syscall.MAP_NORESERVE
-
-// mapShared maps memory that can be mapped a second time.
-func mapShared(size uint64) ([]byte, error) {
-	if size > 1<<46 {
-		return nil, syscall.ENOMEM
-	}
-	return syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
-		syscall.MAP_SHARED|syscall.MAP_ANON|syscall.MAP_NORESERVE)
-}
 
 // resolve is Memory.resolve for mapped memory.
 func (v *mappings) resolve(addr, size uint64, who *Memory) (Span, bool) {

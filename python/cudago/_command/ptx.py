@@ -12,7 +12,7 @@ from pathlib import Path
 
 import cudago as cu
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.S)
 _KERNEL = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?")
 _PARAMETER = re.compile(r"\.param\b(.*?)([\w$]+)\s*(\[\s*\d+\s*\])?\s*$", re.S)
 _TYPE = re.compile(r"\.([a-z]+\d+)\b")

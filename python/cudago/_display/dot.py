@@ -9,13 +9,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 _NODE = re.compile(
-    r'\s*(n[\d_]+) \[label="((?:[^"\\]|\\.)*)", fillcolor="([^"]*)", class="([^"]*)"'
-    r'(?:, tooltip="((?:[^"\\]|\\.)*)")?\];'
+    r'\s*(n[\d_]+) \[label="((?:[^"\\]|\\.)*+)", fillcolor="([^"]*)", class="([^"]*)"'
+    r'(?:, tooltip="((?:[^"\\]|\\.)*+)")?\];'
 )
 _EDGE = re.compile(r"\s*(n[\d_]+) -> (n[\d_]+)( \[[^\]]*\])?;")
-_DATA = re.compile(r'style=dotted, label="((?:[^"\\]|\\.)*)"')
+_DATA = re.compile(r'style=dotted, label="((?:[^"\\]|\\.)*+)"')
 _DEEPEST = 64  # levels of graphs inside graphs that are read: what is drawn of them calls itself
-_INSIDE = re.compile(r'\s*label="((?:[^"\\]|\\.)*)";')
+_INSIDE = re.compile(r'\s*label="((?:[^"\\]|\\.)*+)";')
 
 
 @dataclass(eq=False)

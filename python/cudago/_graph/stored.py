@@ -90,6 +90,7 @@ class Stored:
         *,
         device: Device | None = None,
         bind: Mapping[str, Any] | None = None,
+        memory_limit: int = 1 << 28,
     ) -> Self:
         """Make a graph from a file that `save` wrote, on any driver.
 
@@ -106,6 +107,10 @@ class Stored:
             copies and expressions are given is counted as in `Node.update`, or refused. Every host
             node needs a function, by the node's name. Nodes inside are called as in ``"loop/fill"``
             and ``"choose[1]/fill"``.
+        memory_limit : int
+            How many bytes a load may take that the file does not have: pinned, managed and pageable
+            memory without contents counts, and 512 KiB for every graph in a conditional node, for
+            which GPUs set memory aside. Device memory does not count.
 
         Returns
         -------
@@ -120,9 +125,11 @@ class Stored:
             If `bind` has a name that nothing has; the message lists those that exist.
         ValueError
             If a host node has no function.
+        OutOfMemoryError
+            If it asks for more than `memory_limit`, or than there is.
         CUDAError
-            If this driver or device cannot have such a graph: there is not enough memory, or the
-            code is for another one. The simulated driver runs only PTX.
+            If this driver or device cannot have such a graph, as when its code is for
+            another one. The simulated driver runs only PTX.
 
         See Also
         --------
@@ -136,7 +143,8 @@ class Stored:
         that nodes write values into is of a `VirtualMemoryResource`. ``node.params`` has what was
         made, as `Tensor`, `Buffer`, and NumPy arrays for pageable host memory. Events are new too.
 
-        The file is checked before anything is made, and if anything fails, nothing is left. Its
+        The file is checked before anything is made, and if anything fails, nothing is left. Besides
+        device memory and `memory_limit`, a load takes time and memory as the file has bytes. Its
         kernels are programs all the same: on a GPU, launch only graphs that you trust.
 
         Examples
@@ -157,5 +165,7 @@ class Stored:
 
         if bind is not None and not hasattr(bind, "items"):
             raise TypeError(f"bind must be a mapping, not {type(bind).__name__}")
-        made: Any = load(cls, path, device_at() if device is None else device, bind or {})  # type: ignore[arg-type]
+        graph: Any = cls
+        on = device_at() if device is None else device
+        made: Any = load(graph, path, on, bind or {}, memory_limit)
         return made  # type: ignore[no-any-return]

@@ -23,6 +23,7 @@ from .._tensor.renewed import Was
 from ..errors import CUDAError, GraphFileError, KernelNotFoundError
 from .archive import Archive
 from .bindings import Bindings
+from .limit import BODY, Limit
 from .loaded_memory import LoadedMemory
 from .saved import Number, Operand, Saved, Slotted, Struct, inner_path, plain, value_memory
 from .saved_text import read
@@ -48,15 +49,20 @@ _TYPES = {
 
 
 def load(
-    cls: type[Graph], path: str | PathLike[str], device: Device, bind: Mapping[str, Any]
+    cls: type[Graph],
+    path: str | PathLike[str],
+    device: Device,
+    bind: Mapping[str, Any],
+    memory_limit: int,
 ) -> Graph:
     """Make the graph of a file."""
     with Archive(path) as archive:
+        limit = Limit(archive.path, memory_limit)
         saved = read(archive)
         bindings = Bindings(saved, bind)
         graph = cls(device)
         try:
-            _Loader(archive, saved, bindings, graph).load()
+            _Loader(archive, limit, saved, bindings, graph).load()
         except BaseException:
             graph.close()
             raise
@@ -66,8 +72,11 @@ def load(
 class _Loader:
     """Adds nodes to an empty graph. Code and memory are made when the first node needs them."""
 
-    def __init__(self, archive: Archive, saved: Saved, bindings: Bindings, graph: Graph) -> None:
+    def __init__(
+        self, archive: Archive, limit: Limit, saved: Saved, bindings: Bindings, graph: Graph
+    ) -> None:
         self._archive, self._saved, self._bindings, self._graph = archive, saved, bindings, graph
+        self._limit = limit
         self._code: dict[int, ObjectCode] = {}
         self._kernels: dict[int, Kernel] = {}
         self._events: dict[int, Event] = {}
@@ -79,7 +88,12 @@ class _Loader:
         self._conditions = [self._graph.condition(first) for first in self._saved.conditions]
         with device.create_stream() as stream:
             self._memory = LoadedMemory(
-                self._archive, self._saved.memory, stream, self._code_of, value_memory(self._saved)
+                self._archive,
+                self._limit,
+                self._saved.memory,
+                stream,
+                self._code_of,
+                value_memory(self._saved),
             )
             self._add_all(self._graph, self._saved.nodes, "")
             try:
@@ -204,6 +218,7 @@ class _Loader:
         number: int = what["condition"]
         condition = self._conditions[number]._number
         inside = what["graphs"]
+        self._limit.take(BODY * len(inside), f"conditional node {path!r}")
         id = graph._add_conditional(deps, condition, _TYPES[what["type"]], len(inside), node.name)
         for i, nodes in enumerate(inside):
             self._add_all(graph._body(id, i), nodes, inner_path(path, i, len(inside)))

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from .._memory.buffer import Buffer
     from .._stream.stream import Stream
     from .archive import Archive
+    from .limit import Limit
     from .saved import Memory, Operand
 
 _ALIGNED = 256
+_PAGE = 4096  # what also a small allocation takes
+_OF_HOST = ("pinned", "managed", "host")
 
 
 class LoadedMemory:
@@ -31,12 +34,14 @@ class LoadedMemory:
     def __init__(
         self,
         archive: Archive,
+        limit: Limit,
         memory: tuple[Memory, ...],
         stream: Stream,
         code: Callable[[int], ObjectCode],
         values: Container[int],
     ) -> None:
         self._archive, self._saved, self._stream, self._code = archive, memory, stream, code
+        self._limit = limit
         self._values = values  # numbers of what takes values, which the memory of pools does not
         self._sizes = archive.sizes
         self._made: dict[int, Any] = {}
@@ -67,10 +72,12 @@ class LoadedMemory:
 
     def _make(self, number: int) -> Any:
         memory = self._saved[number]
+        member = f"memory/{number}"
+        if memory.kind in _OF_HOST and member not in self._sizes:
+            self._limit.take(memory.size + _PAGE, f"{memory.kind} memory {number}")
         if memory.kind == "host":
             return self._make_host(number, memory)
         made = self._allocate(number, memory)
-        member = f"memory/{number}"
         if member in self._sizes:
             at = 0
             for chunk in self._archive.chunks(member):

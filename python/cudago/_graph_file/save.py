@@ -22,7 +22,7 @@ from .._whole_file import write_whole
 from ..errors import ClosedError
 from .archive import TEXT
 from .ranges import Ranges
-from .saved import FORMAT, MOST_DEPTH, NODE_KINDS, VERSION, inner_path, nbytes_of
+from .saved import FORMAT, MOST_DEPTH, MOST_PATH, NODE_KINDS, VERSION, inner_path, nbytes_of
 from .variables import Variables
 from .zipped import zipped
 
@@ -149,6 +149,8 @@ class _Maker:
         self, node: Node, number: int, after: list[int], path: str, depth: int
     ) -> dict[str, Any]:
         name, kind = node.name, node.kind
+        if len(path) + len(name) > MOST_PATH:
+            raise _cannot(node, path, f"its name has more than {MOST_PATH} characters")
         told = node.graph._params(node._id)
         known = kind in NODE_KINDS and (told[0] is not None or kind == "empty")
         if not known or (kind in ("alloc", "free") and depth):
@@ -389,7 +391,7 @@ class _CannotSaveError(Exception):
 
 
 def _cannot(node: Node, path: str, why: str) -> ValueError:
-    return ValueError(f"node {path + node.name!r} cannot be saved: {why}")
+    return ValueError(f"node {path + node.name!r:.4200} cannot be saved: {why}")
 
 
 def _before(node: Node) -> set[int]:

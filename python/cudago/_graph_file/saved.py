@@ -11,6 +11,7 @@ from .. import _core
 FORMAT = "cudago graph"
 VERSION = 2  # of files with what version 1 has no fields for; others are written as that
 MOST_DEPTH = 64  # of graphs inside graphs
+MOST_PATH = 4096  # characters of a node's name, with those of what it is in
 
 NODE_KINDS = (
     "kernel",

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import TYPE_CHECKING, Any
 
 from .._graph.edge import PORTS
@@ -15,6 +13,7 @@ from .archive import TEXT
 from .fields import (
     MOST_BYTES,
     Fields,
+    Where,
     Wrong,
     boolean,
     list_of,
@@ -24,11 +23,13 @@ from .fields import (
     sequence,
     text,
 )
+from .json_text import object_of
 from .saved import (
     CODE_KINDS,
     FORMAT,
     MEMORY_KINDS,
     MOST_DEPTH,
+    MOST_PATH,
     VERSION,
     Code,
     Kernel,
@@ -52,50 +53,15 @@ if TYPE_CHECKING:
 
 _ADDRESS = 8  # bytes of an address in a struct
 _MOST_BODIES = 1 << 16
-_DEEPEST = 1000  # of lists and objects; a graph inside another takes three
-_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def read(archive: Archive) -> Saved:
     """Return what the text of a file describes; GraphFileError if there is any doubt."""
     data = archive.read(TEXT)
     try:
-        return _Parser(archive.sizes).saved(_object(data))
+        return _Parser(archive.sizes).saved(object_of(data))
     except Wrong as e:
         raise archive.wrong(str(e)) from None
-
-
-def _nesting(data: bytes) -> int:
-    """Return how deep lists and objects are inside each other."""
-    depth = most = 0
-    for mark in _MARKS.findall(data):
-        if mark in b"[{":
-            depth += 1
-            most = max(most, depth)
-        elif mark in b"]}":
-            depth -= 1
-    return most
-
-
-def _object(data: bytes) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            raise Wrong("an object has a key twice")
-        return made
-
-    def no_constant(name: str) -> None:
-        raise Wrong(f"{name} is not JSON")
-
-    # json descends with the C stack, which a high recursion limit lets it use up.
-    if _nesting(data) > _DEEPEST:
-        raise Wrong(f"{TEXT} is nested too deeply")
-    try:
-        return json.loads(data.decode(), object_pairs_hook=unique, parse_constant=no_constant)
-    except RecursionError:
-        raise Wrong(f"{TEXT} is nested too deeply") from None
-    except ValueError as e:
-        raise Wrong(f"{TEXT} is not JSON: {e}") from None
 
 
 class _Parser:
@@ -138,7 +104,7 @@ class _Parser:
 
     # --- what nodes refer to
 
-    def _one_code(self, given: Any, where: str) -> Code:
+    def _one_code(self, given: Any, where: object) -> Code:
         fields = Fields(given, where)
         made = Code(fields.take("kind", one_of(CODE_KINDS)))
         fields.end()
@@ -148,7 +114,7 @@ class _Parser:
         self._used.add(member)
         return made
 
-    def _one_kernel(self, given: Any, where: str) -> Kernel:
+    def _one_kernel(self, given: Any, where: object) -> Kernel:
         fields = Fields(given, where)
         made = Kernel(
             fields.take("code", natural(len(self._code) - 1)),
@@ -159,7 +125,7 @@ class _Parser:
         fields.end()
         return made
 
-    def _one_memory(self, given: Any, where: str) -> Memory:
+    def _one_memory(self, given: Any, where: object) -> Memory:
         fields = Fields(given, where)
         kind = fields.take("kind", one_of(MEMORY_KINDS))
         of_code = kind == "variable"
@@ -187,7 +153,9 @@ class _Parser:
         nodes: list[Node] = []
         names = set[str]()
         for number, one in enumerate(given):
-            node = self._node(Fields(one, f"node {path}{number}"), path, len(given), depth)
+            node = self._node(
+                Fields(one, Where("node {}{}", path, number)), path, len(given), depth
+            )
             if node.name in names:
                 raise Wrong(f"two nodes are called {path + node.name!r}")
             names.add(node.name)
@@ -199,7 +167,11 @@ class _Parser:
 
     def _node(self, fields: Fields, path: str, count: int, depth: int) -> Node:
         name = fields.take("name", text)
-        fields.where = f"node {path + name!r}"
+        fields.where = Where("node {!r}", path + name)
+        if len(path) + len(name) > MOST_PATH:
+            raise Wrong(
+                f"a node's name, with those of what it is in, has more than {MOST_PATH} characters"
+            )
         kind = fields.take("kind", text)
         after = fields.take("after", list_of(natural(count - 1)))
         if len(set(after)) != len(after):
@@ -215,7 +187,7 @@ class _Parser:
             inside = fields.take("graphs", sequence)
             node.what["graphs"] = tuple(
                 self._graph(
-                    sequence(g, f"a graph of {fields.where}"),
+                    sequence(g, Where("a graph of {}", fields.where)),
                     inner_path(path + name, i, len(inside)),
                     depth + 1,
                 )
@@ -228,7 +200,7 @@ class _Parser:
         """Read what else than their end a node waits for of some of those that it waits for."""
         found: dict[int, str] = {}
         left = set(after)
-        where = f"an edge of {fields.where}"
+        where = Where("an edge of {}", fields.where)
         for pair in fields.take("edges", list_of(sequence)):
             if len(pair) != 2:
                 raise Wrong(f"{where} must be a node and what is waited for")
@@ -241,7 +213,7 @@ class _Parser:
 
     def _kernel_node(self, fields: Fields, node: Node) -> None:
         node.what["kernel"] = fields.take("kernel", natural(len(self._kernels) - 1))
-        config = Fields(fields.take("config", mapping), f"config of {fields.where}")
+        config = Fields(fields.take("config", mapping), Where("config of {}", fields.where))
         dims = list_of(natural(1 << 32), exactly=3)
         made: dict[str, Any] = {name: config.take(name, dims) for name in ("grid", "block")}
         made["shared_memory"] = config.take("shared_memory", natural(1 << 32))
@@ -314,7 +286,7 @@ class _Parser:
 
     # --- values
 
-    def _value(self, given: Any, where: str) -> Value:
+    def _value(self, given: Any, where: object) -> Value:
         fields = Fields(given, where)
         slot = fields.take("slot", text) if "slot" in fields else None
         if slot is not None and self._depth:
@@ -329,7 +301,7 @@ class _Parser:
         fields.end()
         return value if slot is None else Slotted(slot, value)
 
-    def _memory_value(self, given: Any, where: str) -> Value:
+    def _memory_value(self, given: Any, where: object) -> Value:
         value = self._value(given, where)
         if not isinstance(plain(value), Operand):
             raise Wrong(f"{where} is not memory")
@@ -339,8 +311,8 @@ class _Parser:
         data = fields.take("struct", _bytes_of(None))
         return Struct(data, fields.take("pointers", list_of(self._pointer_in(len(data)))))
 
-    def _pointer_in(self, size: int) -> Callable[[Any, str], tuple[int, Operand]]:
-        def read(given: Any, where: str) -> tuple[int, Operand]:
+    def _pointer_in(self, size: int) -> Callable[[Any, object], tuple[int, Operand]]:
+        def read(given: Any, where: object) -> tuple[int, Operand]:
             fields = Fields(given, where)
             at = fields.take("at", natural(size - _ADDRESS))
             to = Fields(fields.take("to", mapping), where)
@@ -408,23 +380,25 @@ def _size_of(value: Value) -> int:
     return held.size if isinstance(held, Operand) else 0
 
 
-def _index(where: str) -> int:
+def _index(where: object) -> int:
     """Return the number of what `list_of` checks."""
-    return int(where.rpartition("[")[2][:-1])
+    assert isinstance(where, Where)
+    number: int = where.parts[-1]  # type: ignore[assignment]
+    return number
 
 
-def _integer(given: Any, where: str) -> int:
+def _integer(given: Any, where: object) -> int:
     if type(given) is not int or not -(1 << 63) <= given < 1 << 64:
         raise Wrong(f"{where} must be a number of 64 bits")
     return given
 
 
-def _default(given: Any, where: str) -> int | None:
+def _default(given: Any, where: object) -> int | None:
     return None if given is None else int(natural((1 << 32) - 1)(given, where))
 
 
-def _bytes_of(count: int | None) -> Callable[[Any, str], bytes]:
-    def check(given: Any, where: str) -> bytes:
+def _bytes_of(count: int | None) -> Callable[[Any, object], bytes]:
+    def check(given: Any, where: object) -> bytes:
         try:
             made = bytes.fromhex(text(given, where))
         except ValueError:

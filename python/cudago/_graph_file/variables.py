@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .._memory.device import Device
 
 _DECLARED = re.compile(
-    r"^\s*(?:\.(?:visible|weak|common)\s+)*\.(?:global|const)\s+"
-    r"(?:\.\w+(?:\([^)]*\))?\s+(?:\d+\s+)?)*([A-Za-z_$%][\w$]*)",
+    r"^[ \t]*+(?:\.(?:visible|weak|common)\s+)*+\.(?:global|const)\s+"
+    r"(?:\.\w+(?:\([^)]*\))?\s+(?:\d+\s+)?)*+([A-Za-z_$%][\w$]*)",
     re.M | re.A,
 )
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 
-_NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_NOISE = re.compile(r'//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*+"', re.DOTALL)
 _OPENING, _CLOSING = "(<[{", ")>]}"
-_NAME = re.compile(r"([A-Za-z_$]\w*)\s*(?:\[[^\]]*\]\s*)*$")
+_NAME = re.compile(r"([A-Za-z_$]\w*)\s*(?:\[[^\]]*\]\s*)*+$")
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*\(([^)]*)\)")
 _PARAM = re.compile(r"([\w$%]+)\s*(?:\[[^\]]*\]\s*)?$")
 _VALUE = re.compile(r"%([A-Za-z_]\w*)\s*$")  # numbered ones name nothing

@@ -222,7 +222,8 @@ def create_memory(size: int) -> ExportedMemory:
     -------
     ExportedMemory
         `ExternalMemory.from_fd` imports it, in this process or in another; so it does any other
-        file in memory, such as ``os.memfd_create`` makes.
+        file of ``os.memfd_create`` with ``os.MFD_ALLOW_SEALING``, which it seals so that nobody can
+        make it smaller.
 
     Notes
     -----

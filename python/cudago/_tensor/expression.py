@@ -177,7 +177,7 @@ def declared(text: str, what: str) -> list[Declared]:
         raise TypeError(f"{what} must be a str, not {type(text).__name__}")
     found: list[Declared] = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\w+(?:\s+\w+)*)\s+([A-Za-z_]\w*)\s*", part)
+        match = re.fullmatch(r"\s*(\w[\w\s]*)\s([A-Za-z_]\w*)\s*", part)
         words = match[1].split() if match else []
         plainest = _plainest(words)
         element = _plain(plainest, plainest) if _is_letter(plainest) else TYPES.get(plainest)

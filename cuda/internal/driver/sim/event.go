@@ -107,7 +107,7 @@ func (d *simulator) CuEventCreate(flags uint32) (driver.CUevent, driver.CUresult
 	if flags&interprocess != 0 {
 		var err error
 		if e.shared, err = d.eventFile.add(); err != nil {
-			return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+			return 0, resultOf(err, driver.CUDA_ERROR_NOT_SUPPORTED)
 		}
 	}
 	e.handle = d.events.add(e)

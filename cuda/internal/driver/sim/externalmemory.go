@@ -4,12 +4,11 @@
 package sim
 
 import (
-	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/memfd"
 )
 
 // externalMemory is a file in memory, which stands for memory of another API. The
@@ -23,13 +22,6 @@ type externalMemory struct {
 // externalPage is what the offset of a mapped buffer is a multiple of.
 const externalPage = 4096
 
-// isMemfd reports whether a descriptor is of a file in memory: one on a disk is
-// hardly meant to be a device's memory.
-func isMemfd(fd int) bool {
-	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	return err == nil && strings.HasPrefix(name, "/memfd:")
-}
-
 func (d *simulator) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC) (driver.CUexternalMemory, driver.CUresult) {
 	c, r := d.current()
 	if r != driver.CUDA_SUCCESS {
@@ -42,10 +34,12 @@ func (d *simulator) CuImportExternalMemory(desc *driver.CUDA_EXTERNAL_MEMORY_HAN
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	var info syscall.Stat_t
-	if !isMemfd(int(desc.Fd)) || syscall.Fstat(int(desc.Fd), &info) != nil {
+	// A file on a disk, which has no seals, is hardly meant to be a device's memory.
+	if memfd.Seal(int(desc.Fd)) != nil || syscall.Fstat(int(desc.Fd), &info) != nil {
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}
-	if desc.Size > uint64(info.Size) {
+	_, total := c.dev.memory.Info() // a file in memory has any size that somebody gave it
+	if desc.Size > min(uint64(info.Size), total) {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	m := &externalMemory{ctx: c, file: holdFile(os.NewFile(uintptr(desc.Fd), "external memory")), size: desc.Size}

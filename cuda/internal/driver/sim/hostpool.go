@@ -53,39 +53,39 @@ func (d *simulator) allocateHostPooled(s *stream, size uint64, p *pool) (driver.
 		return 0, r
 	}
 	var at *place
-	ok := true
 	if p.shared != nil {
 		var err error
-		at, err = p.shared.take(size)
-		ok = err == nil
+		if at, err = p.shared.take(size); err != nil {
+			p.settle(size, false)
+			return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+		}
 	}
-	var a *allocation
-	if ok {
-		a, ok = d.hostPooled(s.ctx, size, p, at)
-	}
-	p.settle(size, ok)
-	if !ok {
+	a, r := d.hostPooled(s.ctx, size, p, at)
+	p.settle(size, r == driver.CUDA_SUCCESS)
+	if r != driver.CUDA_SUCCESS {
 		if at != nil {
 			at.end(size)
 		}
-		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+		return 0, r
 	}
 	return d.addHostPooled(a)
 }
 
 // hostPooled maps memory of a pool, at a place that processes share if the pool is
 // for that.
-func (d *simulator) hostPooled(c *context, size uint64, p *pool, at *place) (a *allocation, ok bool) {
+func (d *simulator) hostPooled(c *context, size uint64, p *pool, at *place) (a *allocation, r driver.CUresult) {
 	a = &allocation{size: size, kind: p.kind, id: bufferCount.Add(1), ctx: c, pool: p, place: at, site: d.check.site("cuMemAllocFromPoolAsync")}
 	if at != nil {
-		a.mapping, ok = at.mapHost(size)
+		a.mapping, r = at.mapHost(size)
+	} else if mem, ok := mapHost(size); ok {
+		a.mapping = mem
 	} else {
-		a.mapping, ok = mapHost(size)
+		r = driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
-	if ok {
+	if r == driver.CUDA_SUCCESS {
 		a.base = uint64(addressOf(a.mapping))
 	}
-	return a, ok
+	return a, r
 }
 
 // addHostPooled shows new memory of a pool to the devices.

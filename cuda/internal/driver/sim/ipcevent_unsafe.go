@@ -57,14 +57,6 @@ type sharedEvent struct {
 	known    *atomic.Bool // to other processes; not set if imported
 }
 
-func mapEvent(f *os.File, offset int64) (*sharedEvent, []byte, error) {
-	mem, err := syscall.Mmap(int(f.Fd()), offset, int(eventBytes), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &sharedEvent{eventPage: (*eventPage)(unsafe.Pointer(unsafe.SliceData(mem))), offset: offset}, mem, nil
-}
-
 // eventFile has the pages of the events that this process created. Places in it are
 // never used twice; what nobody else knows is given back to the system.
 type eventFile struct {
@@ -72,6 +64,46 @@ type eventFile struct {
 	file *os.File // guarded by mu; nil if there are no events
 	next int64    // guarded by mu; where the next page goes
 	live int      // guarded by mu; events that are not destroyed
+
+	pages atomic.Int64 // that are mapped, those of other processes too
+}
+
+// mostEventPages is a fourth of the mappings that Linux lets a process have
+// (vm.max_map_count): without any left it can neither map memory nor start a thread.
+const mostEventPages = 1 << 14
+
+// enter counts a page that is to be mapped, or returns an error if there are too
+// many. Events that nobody refers to any more leave when Go has collected them.
+func (p *eventFile) enter() error {
+	for tries := 0; p.pages.Add(1) > mostEventPages; tries++ {
+		p.pages.Add(-1)
+		if tries == 200 { // two seconds
+			return fmt.Errorf("%d events are shared with other processes: %w", mostEventPages, syscall.ENOMEM)
+		}
+		if tries%20 == 0 {
+			runtime.GC() // and then Go unmaps them, one by one
+		}
+		time.Sleep(10 * latestLook)
+	}
+	return nil
+}
+
+// mapPage maps the page at an offset of a file. The caller calls unmapPage.
+func (p *eventFile) mapPage(f *os.File, offset int64) (*sharedEvent, []byte, error) {
+	if err := p.enter(); err != nil {
+		return nil, nil, err
+	}
+	mem, err := memfd.Map(f.Fd(), offset, uint64(eventBytes))
+	if err != nil {
+		p.pages.Add(-1)
+		return nil, nil, err
+	}
+	return &sharedEvent{eventPage: (*eventPage)(unsafe.Pointer(unsafe.SliceData(mem))), offset: offset}, mem, nil
+}
+
+func (p *eventFile) unmapPage(mem []byte) {
+	_ = syscall.Munmap(mem)
+	p.pages.Add(-1)
 }
 
 func (p *eventFile) add() (*sharedEvent, error) {
@@ -98,15 +130,15 @@ func (p *eventFile) add() (*sharedEvent, error) {
 //
 // Preconditions: p.mu is held.
 func (p *eventFile) page() (*sharedEvent, error) {
-	if err := p.file.Truncate(p.next + eventBytes); err != nil {
+	if err := memfd.Grow(p.file, p.next+eventBytes); err != nil {
 		return nil, err
 	}
-	e, mem, err := mapEvent(p.file, p.next)
+	e, mem, err := p.mapPage(p.file, p.next)
 	if err != nil {
 		return nil, err
 	}
 	e.file, e.known = p.file, new(atomic.Bool)
-	runtime.AddCleanup(e, func(l lostPage) { l.giveBack() }, lostPage{mem, p.file, p.next, e.known})
+	runtime.AddCleanup(e, func(l lostPage) { l.giveBack() }, lostPage{p, mem, p.file, p.next, e.known})
 	p.next += eventBytes
 	return e, nil
 }
@@ -114,6 +146,7 @@ func (p *eventFile) page() (*sharedEvent, error) {
 // lostPage is a page that nothing in this process refers to: not even a recording
 // that is still to be made.
 type lostPage struct {
+	of     *eventFile
 	mem    []byte
 	file   *os.File
 	offset int64
@@ -121,13 +154,12 @@ type lostPage struct {
 }
 
 func (l lostPage) giveBack() {
-	_ = syscall.Munmap(l.mem)
+	l.of.unmapPage(l.mem)
 	if l.known.Load() { // who has opened it looks there
 		return
 	}
-	const punchHole, keepSize = 2, 1 // fallocate(2)
 	if raw, err := l.file.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = syscall.Fallocate(int(fd), punchHole|keepSize, l.offset, eventBytes) })
+		_ = raw.Control(func(fd uintptr) { memfd.Free(fd, l.offset, uint64(eventBytes)) })
 	}
 }
 
@@ -316,18 +348,18 @@ func (d *simulator) CuIpcOpenEventHandle(handle driver.CUipcEventHandle) (driver
 		return 0, driver.CUDA_ERROR_MAP_FAILED
 	}
 	if err != nil {
-		return 0, driver.CUDA_ERROR_INVALID_HANDLE
+		return 0, resultOf(err, driver.CUDA_ERROR_INVALID_HANDLE)
 	}
 	defer func() { _ = f.Close() }()
 	offset := int64(words[4])
-	if info, err := f.Stat(); err != nil || offset < 0 || offset%eventBytes != 0 || offset > info.Size()-eventBytes {
+	if offset%eventBytes != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}
-	shared, mem, err := mapEvent(f, offset)
+	shared, mem, err := d.eventFile.mapPage(f, offset)
 	if err != nil {
-		return 0, driver.CUDA_ERROR_MAP_FAILED
+		return 0, resultOf(err, driver.CUDA_ERROR_INVALID_HANDLE)
 	}
-	runtime.AddCleanup(shared, func(mem []byte) { _ = syscall.Munmap(mem) }, mem)
+	runtime.AddCleanup(shared, d.eventFile.unmapPage, mem)
 	if shared.magic != eventMagic || shared.id != words[3] || shared.destroyed.Load() != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}

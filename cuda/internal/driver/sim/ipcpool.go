@@ -6,6 +6,7 @@ package sim
 import (
 	"encoding/binary"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -59,20 +60,22 @@ func newSharedPool(dev *device, kind memoryKind) (*sharedPool, error) {
 	return p, nil
 }
 
-// openSharedPool opens the file behind a descriptor, if it is that of a pool.
-func openSharedPool(fd int32) (p *sharedPool, ordinal uint64, ok bool) {
+// openSharedPool opens the file behind a descriptor, if it is that of a pool on one
+// of so many devices.
+func openSharedPool(fd int32, devices int) (p *sharedPool, ordinal uint64, r driver.CUresult) {
 	f, err := memfd.Open(os.Getpid(), int(fd))
 	if err != nil {
-		return nil, 0, false
+		return nil, 0, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
 	}
 	p = &sharedPool{file: holdFile(f), imported: true}
 	var head [4]uint64
-	if !p.read(0, head[:]) || head[0] != sharedMagic || head[3] > uint64(memPinned) {
+	isPool := p.read(0, head[:]) && head[0] == sharedMagic && head[2] < uint64(devices)
+	if !isPool || head[3] != uint64(memPool) && head[3] != uint64(memPinned) {
 		p.file.letGo()
-		return nil, 0, false
+		return nil, 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	p.id, p.kind = head[1], memoryKind(head[3])
-	return p, head[2], true
+	return p, head[2], driver.CUDA_SUCCESS
 }
 
 func (p *sharedPool) write(at int64, words ...uint64) error {
@@ -97,7 +100,7 @@ func (p *sharedPool) take(size uint64) (*place, error) {
 	if use == nil {
 		return nil, os.ErrClosed
 	}
-	err := p.file.Truncate(end)
+	err := memfd.Grow(p.file.File, end)
 	if err == nil {
 		p.next = end
 		err = p.write(at, sharedLive, size)
@@ -118,9 +121,21 @@ func (l *place) memory() memory.File {
 }
 
 // mapHost maps the place where the host sees it.
-func (l *place) mapHost(size uint64) ([]byte, bool) {
-	mem, err := syscall.Mmap(int(l.pool.file.Fd()), l.offset+sharedPage, int(size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	return mem, err == nil
+func (l *place) mapHost(size uint64) ([]byte, driver.CUresult) {
+	if l.pool.imported && size > hostBytes() { // a file in memory has any size that somebody gave it
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	mem, err := memfd.Map(l.pool.file.Fd(), l.offset+sharedPage, size)
+	return mem, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
+}
+
+// hostBytes is how much memory the host has.
+func hostBytes() uint64 {
+	var info syscall.Sysinfo_t
+	if syscall.Sysinfo(&info) != nil {
+		return math.MaxUint64
+	}
+	return info.Totalram * uint64(info.Unit)
 }
 
 // end ends the use of the place. Memory of this process is then free: whoever still
@@ -130,11 +145,8 @@ func (l *place) end(size uint64) {
 	if l.pool.imported || l.use.over.Load() {
 		return
 	}
-	const punchHole, keepSize = 2, 1 // fallocate(2)
-	length := int64((size + sharedPage - 1) / sharedPage * sharedPage)
-	// If either fails, the memory stays until the file is gone.
-	_ = l.pool.write(l.offset, 0)
-	_ = syscall.Fallocate(int(l.pool.file.Fd()), punchHole|keepSize, l.offset+sharedPage, length)
+	_ = l.pool.write(l.offset, 0) // if that fails, what was imported is zeros
+	memfd.Free(l.pool.file.Fd(), l.offset+sharedPage, (size+sharedPage-1)/sharedPage*sharedPage)
 }
 
 // CuMemPoolExportToShareableHandle returns a descriptor of the pool's file.
@@ -148,7 +160,7 @@ func (d *simulator) CuMemPoolExportToShareableHandle(h driver.CUmemoryPool, typ 
 	}
 	fd, err := memfd.Duplicate(p.shared.file.File)
 	if err != nil {
-		return -1, driver.CUDA_ERROR_OUT_OF_MEMORY
+		return -1, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
 	}
 	p.shared.exported.Store(true)
 	return int32(fd), driver.CUDA_SUCCESS
@@ -164,9 +176,9 @@ func (d *simulator) CuMemPoolImportFromShareableHandle(fd int32, typ driver.CUme
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	defer d.enterPoolChange()()
-	shared, ordinal, ok := openSharedPool(fd)
-	if !ok || ordinal >= uint64(len(d.devices)) {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	shared, ordinal, r := openSharedPool(fd, len(d.devices))
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
 	}
 	d.importMu.Lock()
 	defer d.importMu.Unlock()
@@ -282,10 +294,10 @@ func (d *simulator) CuMemPoolImportPointer(h driver.CUmemoryPool, data *driver.C
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if p.kind != memPool {
-		a, ok := d.hostPooled(c, size, p, at)
-		if !ok {
+		a, r := d.hostPooled(c, size, p, at)
+		if r != driver.CUDA_SUCCESS {
 			at.end(size)
-			return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+			return 0, r
 		}
 		return d.addHostPooled(a)
 	}

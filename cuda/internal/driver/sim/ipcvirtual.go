@@ -29,10 +29,10 @@ func (p *physical) createShared(size uint64) error {
 		_, err = f.WriteAt(head, 0)
 	}
 	if err == nil {
-		err = f.Truncate(sharedPage + int64(min(size, 1<<46))) // more is refused below
+		err = memfd.Grow(f, sharedPage+int64(min(size, 1<<46))) // more is refused below
 	}
 	if err == nil {
-		p.memory, err = p.dev.memory.CreateFile(memory.File{FD: f.Fd(), Offset: sharedPage}, size)
+		p.memory, err = p.dev.memory.CreateFile(f, sharedPage, size, false)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -53,7 +53,7 @@ func (d *simulator) CuMemExportToShareableHandle(h driver.CUmemGenericAllocation
 	}
 	fd, err := memfd.Duplicate(p.file)
 	if err != nil {
-		return -1, driver.CUDA_ERROR_OUT_OF_MEMORY
+		return -1, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
 	}
 	return int32(fd), driver.CUDA_SUCCESS
 }
@@ -69,29 +69,28 @@ func (d *simulator) CuMemImportFromShareableHandle(fd int32, typ driver.CUmemAll
 	}
 	f, err := memfd.Open(os.Getpid(), int(fd))
 	if err != nil {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
+		return 0, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
 	}
-	defer func() { _ = f.Close() }() // the mapping keeps the memory
 	size, ordinal, ok := readPhysical(f)
 	if !ok || ordinal >= uint64(len(d.devices)) {
+		_ = f.Close()
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	p := &physical{dev: d.devices[ordinal]}
-	if p.memory, err = p.dev.memory.CreateFile(memory.File{FD: f.Fd(), Offset: sharedPage, Theirs: true}, size); err != nil {
-		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
+	if p.memory, err = p.dev.memory.CreateFile(f, sharedPage, size, true); err != nil {
+		_ = f.Close()
+		return 0, resultOf(err, driver.CUDA_ERROR_INVALID_VALUE)
 	}
 	return d.virtual.handles.add(p), driver.CUDA_SUCCESS
 }
 
-// readPhysical reads what a file says of its memory, if it is one of createShared
-// and has as many bytes.
+// readPhysical reads what a file says of its memory, if it is one of createShared.
+// Whether it has as many bytes is seen where they are mapped.
 func readPhysical(f *os.File) (size, ordinal uint64, ok bool) {
 	var head [3]uint64
 	if binary.Read(io.NewSectionReader(f, 0, sharedPage), binary.LittleEndian, head[:]) != nil || head[0] != physicalMagic {
 		return 0, 0, false
 	}
-	info, err := f.Stat()
 	size = head[1]
-	ok = err == nil && size > 0 && size%memory.MappingGranularity == 0 && size <= 1<<46 && info.Size() == sharedPage+int64(size)
-	return size, head[2], ok
+	return size, head[2], size > 0 && size%memory.MappingGranularity == 0 && size <= 1<<46
 }

@@ -287,7 +287,7 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 	if props.HandleTypes != 0 {
 		shared, err := newSharedPool(dev, kind)
 		if err != nil {
-			return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+			return 0, resultOf(err, driver.CUDA_ERROR_NOT_SUPPORTED)
 		}
 		p.shared = shared
 	}

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/memfd"
 )
 
 // An external semaphore is a page of a file in memory, by which a test stands in
@@ -30,30 +31,27 @@ type semaphorePage struct {
 // externalSemaphore is unmapped when nothing refers to it any more.
 type externalSemaphore struct {
 	*semaphorePage
+	is  driver.CUexternalSemaphoreHandleType // as the page said; others may write there
 	ctx *context
 }
 
 func (e *externalSemaphore) isTimeline() bool {
-	return driver.CUexternalSemaphoreHandleType(e.kind) == driver.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
+	return e.is == driver.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
 }
 
-// mapSemaphore maps the page behind a descriptor, nil if it is none.
-func mapSemaphore(fd int) *externalSemaphore {
-	const size = int(unsafe.Sizeof(semaphorePage{}))
-	var info syscall.Stat_t
-	if syscall.Fstat(fd, &info) != nil || info.Size < int64(size) {
-		return nil
-	}
-	mem, err := syscall.Mmap(fd, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+// mapSemaphore maps the page behind a descriptor, if there is one.
+func mapSemaphore(fd int) (*externalSemaphore, driver.CUresult) {
+	mem, err := memfd.Map(uintptr(fd), 0, uint64(unsafe.Sizeof(semaphorePage{})))
 	if err != nil {
-		return nil
+		return nil, resultOf(err, driver.CUDA_ERROR_INVALID_HANDLE)
 	}
 	e := &externalSemaphore{semaphorePage: (*semaphorePage)(unsafe.Pointer(unsafe.SliceData(mem)))}
 	runtime.AddCleanup(e, func(mem []byte) { _ = syscall.Munmap(mem) }, mem)
 	if e.magic != semaphoreMagic {
-		return nil
+		return nil, driver.CUDA_ERROR_INVALID_HANDLE
 	}
-	return e
+	e.is = driver.CUexternalSemaphoreHandleType(e.kind)
+	return e, driver.CUDA_SUCCESS
 }
 
 // CuImportExternalSemaphore takes a page that is of the kind that is asked for.
@@ -70,8 +68,11 @@ func (d *simulator) CuImportExternalSemaphore(desc *driver.CUDA_EXTERNAL_SEMAPHO
 	default:
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
-	e := mapSemaphore(int(desc.Fd))
-	if e == nil || e.kind != uint64(desc.Type) {
+	e, r := mapSemaphore(int(desc.Fd))
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if e.is != desc.Type {
 		return 0, driver.CUDA_ERROR_INVALID_HANDLE
 	}
 	e.ctx = c

@@ -36,16 +36,7 @@ type physical struct {
 }
 
 // release ends the handle; mappings keep the memory.
-func (p *physical) release() {
-	p.dev.memory.Release(p.memory)
-	p.closeFile()
-}
-
-func (p *physical) closeFile() {
-	if p.file != nil {
-		_ = p.file.Close()
-	}
-}
+func (p *physical) release() { p.dev.memory.Release(p.memory) }
 
 // virtualMapping is physical memory at an address. Immutable.
 type virtualMapping struct {
@@ -98,9 +89,6 @@ func (v *virtualSpace) find(addr uint64) *virtualMapping {
 // close frees the reservations. The devices have been closed, and with them all
 // mappings.
 func (v *virtualSpace) close() {
-	for _, p := range v.handles.all() {
-		p.closeFile()
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, r := range v.reserved {
