@@ -39,6 +39,7 @@ const char *cudago_format_find(const char *format, const char *letters, const ch
  * there is a weak reference: that it refuses. So *weak becomes one, if the memory is an array's. */
 int cudago_forbid_resize(PyObject *object, PyObject **weak);
 int cudago_is_array(PyObject *object); /* of NumPy's; before NumPy is loaded nothing is. -1 with an exception */
+int cudago_refuse_masked(PyObject *object, const char *what); /* -1 with TypeError if it is an array of NumPy's with a mask */
 int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 
 /* How long an allocation waits for earlier releases. */
