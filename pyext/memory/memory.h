@@ -277,6 +277,13 @@ static inline QUIET int cudago_cell_on_device(const cudago_cell *cell) {
     return (cudago_cell_has_stream(cell) && !(cell->flags & CUDAGO_CELL_POOLED)) || cudago_cell_looked_up(cell);
 }
 
+/* A cell's: of a variable that the host accesses as well, although it is found as device memory is. */
+enum { CUDAGO_CELL_MANAGED_VARIABLE = 1u << 24 };
+/* May the host have a buffer of it, at cell->host? */
+static inline QUIET int cudago_cell_for_host(const cudago_cell *cell) {
+    return !cudago_cell_on_device(cell) || cell->flags & CUDAGO_CELL_MANAGED_VARIABLE;
+}
+
 QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);
 /* Did a reset of its device destroy the memory? */
 static inline QUIET int cudago_cell_lost(const cudago_cell *cell) {

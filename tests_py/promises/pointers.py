@@ -21,6 +21,7 @@ ONE = cu.LaunchConfig(grid=1, block=1)
 VARIABLES = """
 __device__ __align__(16) int numbers[16];
 __constant__ __align__(16) int constants[16];
+__managed__ __align__(16) int shared[16];
 extern "C" __global__ void nothing() {}
 """
 
@@ -61,6 +62,7 @@ class Memory:
     written: bool = False  # streams write values
     grows: bool = False
     filled: bool = True  # the driver fills it
+    host: bool = False  # the host has a buffer of it
     cell: str = "POOL"  # what the native module calls it
 
 
@@ -143,10 +145,16 @@ MEMORIES = {
     "arena": Memory(lambda w: w.of(cu.ArenaMemoryResource(w.device.memory_resource, 4096))),
     "view": Memory(lambda w: w.device.allocate(2 * N, stream=w.stream)[32 : 32 + N]),
     "tensor's": Memory(lambda w: cu.zeros(N // 4, "i4", stream=w.stream).buffer),
-    "pinned": Memory(lambda w: w.of(cu.PinnedMemoryResource()), written=True, cell="PINNED"),
-    "managed": Memory(lambda w: w.of(cu.ManagedMemoryResource(w.device)), cell="MANAGED"),
-    "pinned pool": Memory(lambda w: w.pool(cu.PinnedMemoryResource), cell="PINNED"),
-    "managed pool": Memory(lambda w: w.pool(cu.ManagedMemoryResource, w.device), cell="MANAGED"),
+    "pinned": Memory(
+        lambda w: w.of(cu.PinnedMemoryResource()), written=True, host=True, cell="PINNED"
+    ),
+    "managed": Memory(
+        lambda w: w.of(cu.ManagedMemoryResource(w.device)), host=True, cell="MANAGED"
+    ),
+    "pinned pool": Memory(lambda w: w.pool(cu.PinnedMemoryResource), host=True, cell="PINNED"),
+    "managed pool": Memory(
+        lambda w: w.pool(cu.ManagedMemoryResource, w.device), host=True, cell="MANAGED"
+    ),
     "virtual": Memory(
         lambda w: w.of(cu.VirtualMemoryResource(w.device)), written=True, grows=True, cell="DEVICE"
     ),
@@ -156,17 +164,21 @@ MEMORIES = {
     "constant": Memory(
         lambda w: w.variable("constants"), written=True, stores=False, cell="VARIABLE"
     ),
-    "registered": Memory(lambda w: w.pinned(False), written=True, cell="PINNED"),
+    "managed variable": Memory(lambda w: w.variable("shared"), host=True, cell="VARIABLE"),
+    "registered": Memory(lambda w: w.pinned(False), written=True, host=True, cell="PINNED"),
     "registered, read-only": Memory(
-        lambda w: w.pinned(True), read_only=True, stores=False, cell="PINNED"
+        lambda w: w.pinned(True), read_only=True, stores=False, host=True, cell="PINNED"
     ),
     "external": Memory(lambda w: w.external(), written=True, cell="DEVICE"),
     "adopted": Memory(lambda w: w.adopted(), cell="FOREIGN"),
-    "imported": Memory(lambda w: w.imported(np.zeros(N, "u1")), filled=False, cell="FOREIGN"),
+    "imported": Memory(
+        lambda w: w.imported(np.zeros(N, "u1")), filled=False, host=True, cell="FOREIGN"
+    ),
     "imported, read-only": Memory(
         lambda w: w.imported(_read_only(np.arange(N, dtype="u1"))),
         read_only=True,
         stores=False,
+        host=True,
         cell="FOREIGN",
     ),
 }
@@ -413,6 +425,25 @@ def close(m: Place) -> None:
     view.close()
 
 
+def host_buffer(m: Place) -> None:
+    """Python's buffer protocol, of what the host accesses too."""
+    part = m.buffer[8:24]
+    if not m.kind.host:
+        refused(BufferError, lambda: memoryview(part), "no Python buffer")
+        refused(BufferError, lambda: memoryview(part.view("i4")), "no Python buffer")
+        return
+    m.stream.sync()
+    with memoryview(part) as view, memoryview(part.view("u1")) as typed:
+        assert (list(view), list(typed), view.readonly) == (
+            *[m.values()[8:24]] * 2,
+            m.kind.read_only,
+        )
+        if not m.kind.read_only:
+            view[0] = 77
+    if not m.kind.read_only:
+        assert m.values()[8] == 77
+
+
 def grow(m: Place) -> None:
     """Across ``grow``: pointers stay where they are, and reach further."""
     p, before = m.buffer.ptr, m.values()
@@ -444,6 +475,7 @@ OPERATIONS: Iterable[Callable[[Place], None]] = (
     graphs,
     captures,
     close,
+    host_buffer,
     grow,
 )
 # Each method of Pointer that a user calls, by the operation that tries it.
