@@ -151,6 +151,8 @@ type Variable struct {
 	// Constant says that it is in constant memory, which kernels do not change. Only
 	// PTX tells.
 	Constant bool
+	// Managed says that the host accesses it as well, at its own address.
+	Managed bool
 }
 
 // Global returns a variable of the module, by its name, as for [Module.Kernel].
@@ -180,7 +182,17 @@ func (m *Module) Global(name string) (Variable, error) {
 	if err != nil {
 		return Variable{}, err
 	}
-	return Variable{Ptr: uint64(p), Size: size, Constant: m.code.isConstant(symbol)}, nil
+	managed, err := m.ctx.isManaged(p)
+	return Variable{Ptr: uint64(p), Size: size, Constant: m.code.isConstant(symbol), Managed: managed}, err
+}
+
+// isManaged reports whether memory is managed. The caller has entered the context.
+func (c *Context) isManaged(p driver.CUdeviceptr) (bool, error) {
+	v, r := c.drv.api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_IS_MANAGED, p)
+	if r == driver.CUDA_ERROR_INVALID_VALUE { // of memory that the driver says nothing of
+		return false, nil
+	}
+	return r == driver.CUDA_SUCCESS && v != 0, explained(c.check("cuPointerGetAttribute", r), "the kind of memory at %#x", uint64(p))
 }
 
 // Kernel returns a kernel by its symbol, its name expression, or any spelling of

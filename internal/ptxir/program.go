@@ -73,8 +73,10 @@ type Var struct {
 	Align  uint32
 	Size   uint64 // bytes; 0 for .extern .shared x[] (the dynamic shared memory)
 	Extern bool
-	Init   []byte  // global and const: leading bytes, the rest is zero
-	Relocs []Reloc // addresses stored into Init at load
+	// Managed says that the host accesses it as well: .attribute(.managed).
+	Managed bool
+	Init    []byte  // global and const: leading bytes, the rest is zero
+	Relocs  []Reloc // addresses stored into Init at load
 	// Offset of a kernel parameter in the packed block. Other spaces: unused.
 	Offset uint32
 	Pos    Pos

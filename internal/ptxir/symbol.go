@@ -111,12 +111,13 @@ func (l *loader) declareVariable(x *ptx.Variable) {
 // variable makes a Var for a declaration of memory, at any level.
 func (l *loader) variable(x *ptx.Variable) *Var {
 	v := &Var{
-		Name:   x.Name,
-		Type:   elementType(x),
-		Align:  x.Alignment(),
-		Size:   x.Bytes(),
-		Extern: x.Linkage == ptx.Extern,
-		Pos:    Pos{Line: x.Line},
+		Name:    x.Name,
+		Type:    elementType(x),
+		Align:   x.Alignment(),
+		Size:    x.Bytes(),
+		Extern:  x.Linkage == ptx.Extern,
+		Managed: slices.Contains(x.Attributes, "managed"),
+		Pos:     Pos{Line: x.Line},
 	}
 	switch x.Space {
 	case ptx.SpaceGlobal, ptx.SpaceTex:

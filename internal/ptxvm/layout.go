@@ -185,7 +185,11 @@ func (m *Module) allocateVars() error {
 		if (v.Space != ptxir.SpaceGlobal && v.Space != ptxir.SpaceConst) || v.Extern {
 			continue
 		}
-		addr, err := mem.AllocVariable(max(v.Size, 1), v.Name, "module "+m.ir.Name)
+		alloc := mem.AllocVariable
+		if v.Managed {
+			alloc = mem.AllocManagedVariable
+		}
+		addr, err := alloc(max(v.Size, 1), v.Name, "module "+m.ir.Name)
 		if err != nil {
 			return fmt.Errorf("ptxvm: variable %s of module %s: %w", v.Name, m.ir.Name, err)
 		}

@@ -16,7 +16,9 @@ enum { KNOWN_POINTER = 127, /* to what is not known */
        KNOWN_SURFACE,
        KNOWN_CONDITION };
 
-static QUIET void tell_element(cudago_param *p, uint8_t known) {
+enum { MOST_ALIGNED = 16 }; /* that any access needs */
+
+static QUIET void tell_element(cudago_param *p, uint8_t known, uint8_t unit) {
     static const uint8_t takes[] = {
         [KNOWN_SIGNED - 128] = TAKES_NUMBER,
         [KNOWN_SIZE - 128] = TAKES_NUMBER,
@@ -30,12 +32,19 @@ static QUIET void tell_element(cudago_param *p, uint8_t known) {
     p->takes = p->size != 8 ? TAKES_ANY : known >= 128 ? takes[known - 128]
                                       : known          ? TAKES_MEMORY
                                                        : TAKES_ANY;
-    if (p->takes == TAKES_MEMORY) p->range = RANGE_ADDRESS;
+    p->unit = p->mask = 0;
+    if (p->takes != TAKES_MEMORY) return;
+    p->range = RANGE_ADDRESS;
+    p->unit = unit;
+    if (unit) p->mask = (uint8_t)(((unit | MOST_ALIGNED) & -(unit | MOST_ALIGNED)) - 1);
 }
 
-/* elements may be shorter than the parameters: then no more is known. */
+/* Two bytes of each parameter; they may be fewer than the parameters: then no more is known. */
 static QUIET void tell_elements(cudago_kernel *k, const char *elements, Py_ssize_t n) {
-    for (int i = 0; i < k->n; i++) tell_element(&k->params[i], i < n ? (uint8_t)elements[i] : 0);
+    for (int i = 0; i < k->n; i++) {
+        int known = 2 * i + 1 < n;
+        tell_element(&k->params[i], known ? (uint8_t)elements[2 * i] : 0, known ? (uint8_t)elements[2 * i + 1] : 0);
+    }
 }
 
 /* A Kernel is loaded on a device when it is first needed there. */
@@ -210,7 +219,8 @@ static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* _set_elements(bytes): what is known of each parameter, see tell_element; 0 where anything will do. */
+/* _set_elements(bytes): what is known of each parameter, see tell_element, and the bytes of what it points to; 0 where anything
+ * will do. */
 static PyObject *kernel_set_elements(KernelObject *self, PyObject *elements) {
     CUDAGO_ENTER(NULL);
     char *text;

@@ -11,6 +11,8 @@ typedef struct {
     uint8_t access; /* enum cudago_access */
     uint8_t element; /* what a pointer points to, as cudago_element says; 0: not known */
     uint8_t takes;   /* enum cudago_takes */
+    uint8_t unit;    /* bytes of what a pointer points to: of a whole vector; 0: not known */
+    uint8_t mask;    /* bits that are 0 in an address of such */
     uint32_t offset, size;
 } cudago_param;
 enum cudago_param { PARAM_INT = 1,
@@ -41,10 +43,22 @@ static inline QUIET int cudago_takes_memory(const cudago_param *p) {
  * bytes, which may hold anything; 255 for what no C++ type is known for, which is none of those. */
 static inline QUIET uint8_t cudago_element(DLDataType d) {
     uint8_t kind = d.code == kDLUInt ? kDLInt : d.code, width = 0;
-    if (d.lanes != 1 || (kind != kDLInt && kind != kDLFloat && kind != kDLBfloat && kind != kDLComplex)) return 255;
+    if (d.lanes != 1 || (kind != kDLInt && kind != kDLFloat && kind != kDLBfloat && kind != kDLComplex && kind != kDLBool)) return 255;
     if (d.bits == 8 && kind == kDLInt) return 0;
     while (width < 5 && 4 << width != d.bits) width++;
     return (uint8_t)(kind << 4 | width);
+}
+
+/* Both are known, and differ. A vector of two floats is a complex number as well, which CUDA itself defines so. */
+static inline QUIET int cudago_element_differs(const cudago_param *p, uint8_t element) {
+    if (!p->element || !element || p->element == element) return 0;
+    int width = p->element & 15, is_vector = p->element >> 4 == kDLFloat && p->unit > 1 << (width - 1);
+    return !is_vector || element != (kDLComplex << 4 | (width + 1));
+}
+
+/* Can memory be what the pointer points to: is it aligned, and one element at least, or none? */
+static inline QUIET int cudago_is_place(const cudago_param *p, uint64_t address, uint64_t nbytes) {
+    return !(address & p->mask) && (nbytes >= p->unit || !nbytes);
 }
 
 /* A cell's: of a variable in constant memory, as far as PTX tells, which only copies and fills change. A bit that no other room
@@ -85,7 +99,7 @@ typedef struct {
     uint64_t code; /* Go's handle of the object code */
     PyObject *name;
     PyObject *owner; /* the Handle of the ObjectCode */
-    PyObject *elements; /* bytes: params[].element or range, for each device; NULL: none is known */
+    PyObject *elements; /* bytes, for each device: params[].element or range, and unit, of each; NULL: none is known */
     PyObject *names;    /* tuple: of the parameters, interned, as keyword arguments; NULL: nobody has asked for them */
     PyObject **by_name; /* what is in it, borrowed: updates look here, and a call for each costs more than all else */
     Py_ssize_t n_names;
@@ -322,6 +336,8 @@ int cudago_wrong_small(cudago_packing *p, const cudago_param *param, PyObject *a
 /* refused.c: raise, and return -1 */
 int cudago_wrong_argument(cudago_packing *p, const cudago_param *param, PyObject *arg);
 int cudago_wrong_element(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t element);
+/* For what cudago_is_place refuses; nbytes: 0 of an address without memory. */
+int cudago_wrong_place(cudago_packing *p, const cudago_param *param, PyObject *arg, uint64_t address, uint64_t nbytes);
 int cudago_wrong_count(KernelObject *kernel, int want, Py_ssize_t got);
 int cudago_wrong_layout(cudago_packing *p);   /* of the exception that is set, for p->index */
 /* Adds the parameter's name to the error that is set, if that begins with the number and the name is known; returns -1. */

@@ -32,6 +32,13 @@ static QUIET int is_plain(const packing *pk, const DLTensor *t, const cudago_cel
     return any || own->ordinal == pk->k->device;
 }
 
+/* One of the library's own elements is enough, but for a vector. */
+static QUIET int is_place(const cudago_param *p, const DLTensor *t, uint64_t address) {
+    uint64_t n = 1;
+    for (int i = 0; i < t->ndim; i++) n *= (uint64_t)t->shape[i];
+    return cudago_is_place(p, address, n * t->dtype.bits * t->dtype.lanes / 8);
+}
+
 /* It is for operand.c, which looks at everything again. -1 with an exception that ends the program. */
 static int leave(cudago_cell *own, PyObject *storage) {
     int r = cudago_forgive() ? -1 : 1;
@@ -49,8 +56,8 @@ int cudago_pack_lent(packing *pk, const cudago_param *p, PyObject *arg, uint8_t 
     if (pk->n_lent == CUDAGO_MAX_LENT || cudago_lent_storage(arg, &storage)) return leave(NULL, NULL);
     if (!cudago_lent_argument(arg, &t, &own, &address)) return leave(NULL, storage);
     uint8_t element = cudago_element(t.dtype);
-    if (!is_plain(pk, &t, own) || (p->element && element && p->element != element)) return leave(own, storage);
     if (!own) address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
+    if (!is_plain(pk, &t, own) || cudago_element_differs(p, element) || !is_place(p, &t, address)) return leave(own, storage);
     pk->lent[pk->n_lent++] = (cudago_lent){own, storage, t.data, (uint16_t)pk->index};
     memcpy(to, &address, 8);
     return t.device.device_type == kDLCUDA ? note_stream(pk, arg, t.device) : 0;

@@ -27,7 +27,8 @@ int cudago_memop_value_of(PyObject *value, cudago_memop_value *out) {
 }
 
 static QUIET int is_managed(const OperandObject *o) {
-    return o->cell && (o->cell->kind == CUDAGO_CELL_MANAGED || o->cell->device_type == kDLCUDAManaged);
+    return o->cell && (o->cell->kind == CUDAGO_CELL_MANAGED || o->cell->device_type == kDLCUDAManaged ||
+                       o->cell->flags & CUDAGO_CELL_MANAGED_VARIABLE);
 }
 
 /* What NVIDIA's driver 580 does with memory of a pool was seen on an H200: a stream refuses it (INVALID_VALUE); a graph takes

@@ -28,7 +28,7 @@ static int too_large(packing *pk, const cudago_param *p, PyObject *arg) { return
 /* Of a number that has the parameter's size. */
 static inline QUIET int in_range(const cudago_param *p, int64_t v) {
     if (p->range == RANGE_SIGNED) return p->size == 8 || v < (int64_t)1 << (8 * p->size - 1);
-    return v >= 0 && (p->range != RANGE_BOOL || v <= 1);
+    return v >= 0 && (p->range != RANGE_BOOL || v <= 1) && !((uint64_t)v & p->mask);
 }
 
 /* Where the range is not known, that of both signs is accepted. No address is True. */
@@ -47,6 +47,7 @@ int cudago_pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
         int64_t span = INT64_C(1) << (8 * p->size);
         if (v >= span || v < -(span >> 1)) return out_of_range(pk, p, arg);
     }
+    if (bits & p->mask && (v >= 0 || overflow > 0)) return cudago_wrong_place(pk, p, arg, bits, 0);
     if (p->range && !overflow && !in_range(p, v)) return out_of_range(pk, p, arg);
     if (p->size == 4) return memcpy(to, &bits, 4), 0;
     memcpy(to, &bits, p->size); /* little-endian, as CUDA's hosts are */
@@ -170,7 +171,7 @@ static PyObject *number_in(packing *pk, const cudago_param *p, PyObject *arg) {
     if (item) return PyObject_CallMethod(arg, "item", NULL);
     if (!value) return cudago_wrong_argument(pk, p, arg), NULL;
     PyObject *v = PyObject_GetAttrString(arg, "value");
-    if (v != Py_None || p->size != 8) return v;
+    if (v != Py_None || p->size != 8 || p->type == PARAM_FLOAT) return v;
     Py_DECREF(v);
     return PyLong_FromLong(0); /* ctypes.c_void_p() */
 }

@@ -61,9 +61,6 @@ static int pack_later(packing *pk) {
     return 0;
 }
 
-/* Both are known, and differ. */
-static inline QUIET int differs(const cudago_param *p, uint8_t element) { return p->element && element && p->element != element; }
-
 static QUIET int note_far(packing *pk, cudago_far far) {
     for (int i = 0; i < pk->n_far; i++)
         if (pk->far[i].h == far.h && pk->far[i].device == far.device) return 0;
@@ -109,7 +106,8 @@ int cudago_pack_keep(packing *pk, OperandObject *o) {
 }
 
 static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
-    if (differs(p, o->element)) return cudago_wrong_element(pk, p, o->object, o->element);
+    if (cudago_element_differs(p, o->element)) return cudago_wrong_element(pk, p, o->object, o->element);
+    if (!o->described && !cudago_is_place(p, o->address, o->nbytes)) return cudago_wrong_place(pk, p, o->object, o->address, o->nbytes);
     memcpy(to, &o->address, 8);
     return cudago_pack_keep(pk, o);
 }
@@ -194,7 +192,8 @@ static QUIET int is_texture_for(const cudago_param *p, const OperandObject *o) {
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
     if (cudago_is_condition(arg)) {
-        if (p->takes && p->takes != TAKES_CONDITION) return cudago_wrong_argument(pk, p, arg);
+        int takes = p->size == 8 && p->type != PARAM_FLOAT && (!p->takes || p->takes == TAKES_CONDITION);
+        if (!takes) return cudago_wrong_argument(pk, p, arg);
         if (!pk->condition) pk->condition = arg;
     }
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND] && cudago_is(((OperandObject *)arg)->object, CLS_DESCRIPTOR) &&
@@ -222,8 +221,17 @@ static inline QUIET int is_ordinary(const cudago_cell *c) {
     return cudago_cell_is_host(c) && c->kind != CUDAGO_CELL_PINNED && c->kind != CUDAGO_CELL_POOL;
 }
 static inline QUIET int has_ordinary(const BufferObject *b) { return b->cell && is_ordinary(b->cell); } /* none: it is closed */
-static inline int pack_buffer(packing *pk, const cudago_param *p, PyObject *arg, const BufferObject *b, uint8_t *to) {
+/* One that is closed is refused when its address is read. */
+static inline QUIET int is_place(const cudago_param *p, const BufferObject *b, uint64_t offset) {
+    return !b->cell || cudago_is_place(p, b->ptr + offset, b->size - offset);
+}
+static inline int pack_buffer(packing *pk, const cudago_param *p, PyObject *arg, const BufferObject *b, uint64_t offset, uint8_t *to) {
+    if (!is_place(p, b, offset)) return cudago_wrong_place(pk, p, arg, b->ptr + offset, b->size - offset);
     return has_ordinary(b) ? cudago_pack_memory(pk, p, arg, to) : pack_later(pk);
+}
+static int pack_pointer(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    const PointerObject *at = (PointerObject *)arg;
+    return pack_buffer(pk, p, arg, (BufferObject *)at->buffer, (uint64_t)at->offset, to);
 }
 
 /* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory. Of one whose memory another
@@ -232,16 +240,17 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
     uint64_t address;
     cudago_cell *cell;
     uint64_t nbytes;
-    if (p->element && differs(p, cudago_element(t->dtype))) return cudago_wrong_element(pk, p, (PyObject *)t, cudago_element(t->dtype));
+    if (p->element && cudago_element_differs(p, cudago_element(t->dtype))) return cudago_wrong_element(pk, p, (PyObject *)t, cudago_element(t->dtype));
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return cudago_raise_parameter_closed(pk);
     if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return cudago_wrong_layout(pk); /* the kernel would not learn its strides */
+    if (!cudago_is_place(p, address, nbytes)) return cudago_wrong_place(pk, p, (PyObject *)t, address, nbytes);
     return is_ordinary(cell) ? cudago_pack_memory(pk, p, (PyObject *)t, to) : pack_later(pk);
 }
 
 static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     PyTypeObject *t = Py_TYPE(arg);
     int pointer = cudago_takes_memory(p);
-    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
+    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)arg, 0, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_pack_number(p, arg, to)) return 0;
     if (PyLong_Check(arg)) {
         pk->ran |= !PyLong_CheckExact(arg); /* a class of its own may say what it is as a float */
@@ -253,9 +262,9 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
         int r = cudago_pack_lent(pk, p, arg, to);
         return r > 0 ? cudago_pack_memory(pk, p, arg, to) : r;
     }
-    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)((PointerObject *)arg)->buffer, to) : cudago_wrong_argument(pk, p, arg);
+    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_pointer(pk, p, arg, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
-    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)arg, to) : cudago_wrong_argument(pk, p, arg);
+    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_buffer(pk, p, arg, (BufferObject *)arg, 0, to) : cudago_wrong_argument(pk, p, arg);
     if (cudago_is(arg, CLS_DESCRIPTOR)) return pack_descriptor(pk, p, arg, to);
     if (cudago_is(arg, CLS_ARRAY) || cudago_is(arg, CLS_MIPMAPPED)) return cudago_pack_memory(pk, p, arg, to); /* which says why not */
     return pack_object(pk, p, arg, to);

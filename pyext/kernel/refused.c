@@ -60,13 +60,14 @@ int cudago_wrong_argument(packing *pk, const cudago_param *p, PyObject *arg) {
 }
 
 static const char *element_name(uint8_t element) {
-    static const char *const names[6][6] = {
+    static const char *const names[7][6] = {
         [kDLInt] = {"", "", "int16", "int32", "int64", ""},
         [kDLFloat] = {"", "", "float16", "float32", "float64", ""},
         [kDLBfloat] = {"", "", "bfloat16", "", "", ""},
         [kDLComplex] = {"", "", "", "", "complex64", "complex128"},
+        [kDLBool] = {"", "bool", "", "", "", ""},
     };
-    const char *name = element >> 4 < 6 && (element & 15) < 6 ? names[element >> 4][element & 15] : NULL;
+    const char *name = element >> 4 < 7 && (element & 15) < 6 ? names[element >> 4][element & 15] : NULL;
     return name ? name : "";
 }
 
@@ -88,6 +89,19 @@ int cudago_wrong_element(packing *pk, const cudago_param *p, PyObject *arg, uint
                  pk->index, pk->kernel->name, element_name(want), want >> 4 == kDLInt ? " or its unsigned twin" : "",
                  text, (PyObject *)Py_TYPE(arg));
     Py_DECREF(text);
+    return -1;
+}
+
+int cudago_wrong_place(packing *pk, const cudago_param *p, PyObject *arg, uint64_t address, uint64_t nbytes) {
+    int unit = p->unit, misaligned = (address & p->mask) != 0; /* asking for the type runs Python */
+    PyObject *type = type_in_source(pk);
+    if (!type && PyErr_Occurred()) return -1;
+    char why[160];
+    if (misaligned) snprintf(why, sizeof why, "its address must be a multiple of %d, got 0x%llx", p->mask + 1, (unsigned long long)address);
+    else snprintf(why, sizeof why, "memory for it has %d bytes at least, which is one element, or none, got %llu", unit, (unsigned long long)nbytes);
+    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is %S in the kernel's source: %s (%R)", pk->index, pk->kernel->name,
+                 type ? type : Py_None, why, (PyObject *)Py_TYPE(arg));
+    Py_XDECREF(type);
     return -1;
 }
 

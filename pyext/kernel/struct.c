@@ -24,6 +24,17 @@ static int check_format(const char *format, int index, PyObject *kernel) {
     return -1;
 }
 
+/* Of the error that is set: NumPy's is a ValueError. */
+static int wrong_bytes(int index, PyObject *kernel) {
+    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+    PyErr_Clear();
+    PyErr_Format(PyExc_BufferError,
+                 "parameter %d of kernel %U is a struct, and what was given has gaps between its elements or is not in row-major order: "
+                 "pass a copy, np.ascontiguousarray(x)",
+                 index, kernel);
+    return -1;
+}
+
 /* The bytes, to be released; their format has been checked. */
 static int get_bytes(PyObject *arg, Py_buffer *view, int index, PyObject *kernel) {
     if (PyObject_GetBuffer(arg, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) {
@@ -31,7 +42,7 @@ static int get_bytes(PyObject *arg, Py_buffer *view, int index, PyObject *kernel
                         PyErr_ExceptionMatches(PyExc_TypeError); /* NumPy's, of a scalar */
         if (!no_format) return -1;
         PyErr_Clear();
-        return PyObject_GetBuffer(arg, view, PyBUF_C_CONTIGUOUS);
+        return PyObject_GetBuffer(arg, view, PyBUF_C_CONTIGUOUS) ? wrong_bytes(index, kernel) : 0;
     }
     if (!check_format(view->format, index, kernel)) return 0;
     PyBuffer_Release(view);
@@ -42,6 +53,7 @@ static int get_bytes(PyObject *arg, Py_buffer *view, int index, PyObject *kernel
 static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     if (!PyObject_CheckBuffer(arg)) return cudago_wrong_argument(pk, p, arg);
     Py_buffer view;
+    if (cudago_refuse_masked(arg, cudago_parameter_name(pk->index))) return -1;
     if (get_bytes(arg, &view, pk->index, pk->kernel->name)) return -1;
     Py_ssize_t n = view.len;
     if (n == (Py_ssize_t)p->size) memcpy(to, view.buf, p->size);

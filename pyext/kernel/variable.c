@@ -14,6 +14,14 @@ static void release_variable(cudago_cell *cell) {
     cudago_go_cell_release(c, cudagoVariableReleaseAfter);
 }
 
+/* The host accesses it at its own address, as managed memory; but it is found, not allocated. */
+static void show_managed(cudago_cell *cell, int32_t device) {
+    cell->flags |= CUDAGO_CELL_MANAGED_VARIABLE;
+    if (cell->host) return; /* simulated memory, to which its kind is nothing new */
+    cell->device_type = kDLCUDAManaged;
+    cell->host = cudagoHostAddress(device, cell->ptr);
+}
+
 static void fill_cell(cudago_go_cell *c, int32_t device, uint64_t ptr, uint64_t size) {
     cudago_cell_init(&c->cell, CUDAGO_CELL_VARIABLE, release_variable);
     c->device = device;
@@ -42,10 +50,10 @@ PyObject *cudago_code_variable(PyObject *module, PyObject *args) {
     if (!c) return PyErr_NoMemory();
     cudago_status st = {0};
     uint64_t ptr = 0, size = 0;
-    int32_t constant = 0;
+    int32_t constant = 0, managed = 0;
     int callback = cudago_on_callback_thread();
     Py_BEGIN_ALLOW_THREADS
-    c->id = cudagoVariable(code, (char *)name, (int)n, ordinal, callback, &ptr, &size, &constant, &st);
+    c->id = cudagoVariable(code, (char *)name, (int)n, ordinal, callback, &ptr, &size, &constant, &managed, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return free(c), cudago_raise(&st), NULL;
     if (cudago_made("buffer", ordinal, generation)) {
@@ -55,5 +63,6 @@ PyObject *cudago_code_variable(PyObject *module, PyObject *args) {
     }
     fill_cell(c, ordinal, ptr, size);
     if (constant) c->cell.flags |= CUDAGO_CELL_CONSTANT;
+    if (managed) show_managed(&c->cell, ordinal);
     return cudago_buffer_new(&c->cell, ptr, size, ordinal);
 }

@@ -27,7 +27,7 @@ var holders = border.NewTable[*cuda.Module]("variable")
 //export cudagoVariable
 func cudagoVariable(
 	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, callback C.int, ptr, size *C.uint64_t,
-	constant *C.int32_t, st *C.cudago_status,
+	constant, managed *C.int32_t, st *C.cudago_status,
 ) (id C.uint64_t) {
 	guard(st, func() error {
 		o, err := Codes.Get(uint64(code))
@@ -50,7 +50,8 @@ func cudagoVariable(
 			m.Release()
 			return err
 		}
-		*ptr, *size, *constant = C.uint64_t(v.Ptr), C.uint64_t(v.Size), border.Bool[C.int32_t](v.Constant)
+		*ptr, *size = C.uint64_t(v.Ptr), C.uint64_t(v.Size)
+		*constant, *managed = border.Bool[C.int32_t](v.Constant), border.Bool[C.int32_t](v.Managed)
 		id = C.uint64_t(holders.Put(m))
 		return nil
 	})

@@ -247,7 +247,7 @@ static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
 
 /* Memory of no bytes has no address on either side. */
 static QUIET int is_host_memory(const cudago_span *b) {
-    if (cudago_cell_on_device(b->cell)) return 0;
+    if (!cudago_cell_for_host(b->cell)) return 0;
     return b->cell->host || (!b->size && b->cell->device_type != kDLCUDA);
 }
 

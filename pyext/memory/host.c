@@ -37,6 +37,29 @@ int cudago_is_array(PyObject *object) {
     return cudago_forgive() ? -1 : array_type && PyObject_TypeCheck(object, array_type);
 }
 
+/* NumPy's arrays with masks, or NULL; a new reference. None exists before their module is loaded. */
+static PyObject *masked_type(void) {
+    PyObject *name = PyUnicode_FromString("numpy.ma"), *module = name ? PyImport_GetModule(name) : NULL;
+    PyObject *type = module ? PyObject_GetAttrString(module, "MaskedArray") : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return type;
+}
+
+int cudago_refuse_masked(PyObject *object, const char *what) {
+    int r = cudago_is_array(object);
+    if (r <= 0 || Py_TYPE(object) == array_type) return r < 0 ? -1 : 0;
+    PyObject *type = masked_type();
+    r = type && PyType_Check(type) && PyObject_TypeCheck(object, (PyTypeObject *)type);
+    Py_XDECREF(type);
+    if (cudago_forgive()) return -1;
+    if (r)
+        PyErr_Format(PyExc_TypeError, "%s must not be a masked array, of which the memory alone would be used: pass x.filled(value), or x.data, "
+                                      "which has no mask",
+                     what);
+    return -r;
+}
+
 /* The array whose memory an object exports, or NULL; a new reference. There may be memoryviews in between. */
 static PyObject *array_of(PyObject *object) {
     static PyObject *base; /* interned */
@@ -97,6 +120,9 @@ static DLDataType type_of(const Py_buffer *v) {
     const char *f = v->format ? v->format : "B";
     int swapped = (*f == '>' || *f == '!') && v->itemsize > 1;
     if (*f && strchr("@=<>!", *f)) f++;
+    const char *text = f;
+    while (*text >= '0' && *text <= '9') text++;
+    if (*text && !text[1] && strchr("sw", *text)) return (DLDataType){kDLOpaqueHandle, 8, 1}; /* NumPy's */
     int complex = *f == 'Z';
     f += complex;
     for (size_t i = 0; *f && !f[1] && i < sizeof kinds / sizeof *kinds; i++)
@@ -177,6 +203,7 @@ static int read_export(PyObject *view, int writable, const char *what, cudago_ex
  * the user's while an export of it is open, and CPython crashes when that export is released later. Nobody can take an
  * export of our memoryview. */
 PyObject *cudago_export_of(PyObject *object, int writable, const char *what, cudago_exported_bytes *out) {
+    if (cudago_refuse_masked(object, what)) return NULL;
     PyObject *view = view_of(object, &out->dtype);
     if (!view) return unusable(what, writable), NULL;
     if (!read_export(view, writable, what, out)) return view;

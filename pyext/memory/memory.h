@@ -39,6 +39,7 @@ const char *cudago_format_find(const char *format, const char *letters, const ch
  * there is a weak reference: that it refuses. So *weak becomes one, if the memory is an array's. */
 int cudago_forbid_resize(PyObject *object, PyObject **weak);
 int cudago_is_array(PyObject *object); /* of NumPy's; before NumPy is loaded nothing is. -1 with an exception */
+int cudago_refuse_masked(PyObject *object, const char *what); /* -1 with TypeError if it is an array of NumPy's with a mask */
 int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 
 /* How long an allocation waits for earlier releases. */
@@ -274,6 +275,13 @@ static inline QUIET int cudago_cell_looked_up(const cudago_cell *cell) {
 /* Is it device memory? Simulated memory has a host address too, but a program that used it would fail on a GPU. */
 static inline QUIET int cudago_cell_on_device(const cudago_cell *cell) {
     return (cudago_cell_has_stream(cell) && !(cell->flags & CUDAGO_CELL_POOLED)) || cudago_cell_looked_up(cell);
+}
+
+/* A cell's: of a variable that the host accesses as well, although it is found as device memory is. */
+enum { CUDAGO_CELL_MANAGED_VARIABLE = 1u << 24 };
+/* May the host have a buffer of it, at cell->host? */
+static inline QUIET int cudago_cell_for_host(const cudago_cell *cell) {
+    return !cudago_cell_on_device(cell) || cell->flags & CUDAGO_CELL_MANAGED_VARIABLE;
 }
 
 QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);

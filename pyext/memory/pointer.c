@@ -56,7 +56,8 @@ static QUIET PyObject *pointer_subtract(PyObject *a, PyObject *b) {
         if (!PyIndex_Check(b)) Py_RETURN_NOTIMPLEMENTED;
         return moved((PointerObject *)a, b, -1);
     }
-    if (cudago_cell_closed(base((PointerObject *)a)->cell) || base((PointerObject *)a)->cell != base((PointerObject *)b)->cell) {
+    if (base_now((PointerObject *)a) || base_now((PointerObject *)b)) return NULL;
+    if (base((PointerObject *)a)->cell != base((PointerObject *)b)->cell) {
         PyErr_SetString(PyExc_ValueError, "pointers into different allocations have no difference");
         return NULL;
     }

@@ -30,7 +30,7 @@ static QUIET int fits(const TensorObject *t, int flags) {
 
 static QUIET int may_view(const TensorObject *t, Py_buffer *view, int flags) {
     if (cudago_tensor_open(t)) return -1;
-    if (cudago_cell_on_device(t->cell) || t->cell->device_type == kDLCUDA || (t->size && !t->cell->host))
+    if (!cudago_cell_for_host(t->cell) || t->cell->device_type == kDLCUDA || (t->size && !t->cell->host))
         return refuse(view, "device memory has no Python buffer: use t.numpy(stream=), or share it over DLPack");
     if (!cudago_dtype_format(t->dtype))
         return refuse(view, "the buffer protocol has no format for this element type: share it over DLPack");

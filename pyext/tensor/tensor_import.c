@@ -303,6 +303,7 @@ static PyObject *import(PyObject *o, const cudago_producer *p, intptr_t stream, 
 static PyObject *import_object(PyObject *o, intptr_t stream, PyObject *copy) {
     cudago_producer p = {.peer = NULL};
     if (PyCapsule_CheckExact(o)) p.peer = cudago_peer_named(NULL); /* it does not say whose it is */
+    else if (cudago_refuse_masked(o, "obj")) return NULL;
     else p = cudago_producer_of(Py_TYPE(o));
     PyObject *t = import(o, &p, stream, copy);
     if (cudago_tracing && t) cudago_trace_import(t, p.peer);

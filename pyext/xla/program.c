@@ -37,8 +37,7 @@ static int check_array(KernelObject *kernel, const cudago_param *p, Py_ssize_t i
         return -1;
     }
     DLDataType t = {.code = (uint8_t)(type >> 8), .bits = (uint8_t)type, .lanes = 1};
-    uint8_t element = cudago_element(t);
-    if (!p->element || !element || p->element == element) return 0;
+    if (!cudago_element_differs(p, cudago_element(t))) return 0;
     PyErr_Format(PyExc_TypeError,
                  "parameter %zd of kernel %U points to other elements by the kernel's source than %U: convert the array; "
                  "kernel.parameter_types says what is known, and can be set",

@@ -40,7 +40,7 @@ class Interface:
     def __init__(self, address: int, typestr: str) -> None:
         data = (address, False)
         self.__cuda_array_interface__ = {
-            "shape": (2,),
+            "shape": (4,),
             "typestr": typestr,
             "data": data,
             "version": 3,
@@ -327,7 +327,7 @@ def test_a_bool_is_no_address(code, stream, value):
         bound.update(x=value)
 
 
-@pytest.mark.parametrize("value", [0, 64, (1 << 64) - 1, np.uint64(64), ctypes.c_void_p(64)])
+@pytest.mark.parametrize("value", [0, 64, (1 << 64) - 4, np.uint64(64), ctypes.c_void_p(64)])
 def test_other_integers_are_addresses(code, stream, value):
     for way in ways(code["one"], stream, value, 1).values():
         way()

@@ -22,16 +22,17 @@ type HostKind = Kind
 
 // The kinds of ranges.
 const (
-	DeviceMemory   Kind = iota // Alloc
-	ModuleMemory               // a module's .global or .const variable
-	HostPinned                 // AddHost: page-locked host memory
-	HostRegistered             // AddHost: host memory of the caller's that is page-locked
-	HostManaged                // AddHost: managed memory, one address for both sides
-	HostPageable               // AddHost: ordinary host memory lent to kernels
-	VirtualMemory              // Map
+	DeviceMemory    Kind = iota // Alloc
+	ModuleMemory                // a module's .global or .const variable
+	HostPinned                  // AddHost: page-locked host memory
+	HostRegistered              // AddHost: host memory of the caller's that is page-locked
+	HostManaged                 // AddHost: managed memory, one address for both sides
+	HostPageable                // AddHost: ordinary host memory lent to kernels
+	VirtualMemory               // Map
+	ManagedVariable             // a module's variable that the host accesses as well
 )
 
-var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "registered host memory", "managed memory", "pageable host memory", "mapped memory"}
+var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "registered host memory", "managed memory", "pageable host memory", "mapped memory", "managed variable"}
 
 // String names the kind for messages.
 func (k Kind) String() string { return kindNames[k] }
@@ -146,6 +147,11 @@ func (m *Memory) AllocAligned(size, align uint64, site any) (uint64, error) {
 // AllocVariable is Alloc of a module's variable, which errors name.
 func (m *Memory) AllocVariable(size uint64, name string, site any) (uint64, error) {
 	return m.alloc(size, AllocAlign, ModuleMemory, name, site, nil)
+}
+
+// AllocManagedVariable is AllocVariable of one that the host accesses as well.
+func (m *Memory) AllocManagedVariable(size uint64, name string, site any) (uint64, error) {
+	return m.alloc(size, AllocAlign, ManagedVariable, name, site, nil)
 }
 
 func (m *Memory) alloc(size, align uint64, kind Kind, name string, site any, access *Permission) (uint64, error) {

@@ -4,13 +4,14 @@
 
 A byte, as the border knows it. Of a pointer: the kind of its elements in DLPack's numbers, without
 the sign of integers, and the width. 0 is not known. From 127 on it is what is known of no element.
+A second one is the size of what a pointer points to, which tells how it is aligned.
 """
 
 from __future__ import annotations
 
 import re
 
-_INT, _FLOAT, _BFLOAT, _COMPLEX = 0, 2, 4, 5
+_INT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL_ELEMENT = 0, 2, 4, 5, 6
 _WIDTHS = {1: 1, 2: 2, 4: 3, 8: 4, 16: 5}  # by bytes
 
 
@@ -18,8 +19,7 @@ def _element(kind: int, nbytes: int) -> int:
     return kind << 4 | _WIDTHS[nbytes]
 
 
-# Bytes are raw memory, whatever they are called, so they are not here; nor are vectors and other
-# structs, to which arrays of numbers are passed as well.
+# Bytes are raw memory, whatever they are called, so they are not here; nor are structs.
 _OF_CPP = {
     "float": _element(_FLOAT, 4),
     "double": _element(_FLOAT, 8),
@@ -29,11 +29,33 @@ _OF_CPP = {
     **dict.fromkeys(("int32_t", "uint32_t", "uint"), _element(_INT, 4)),
     **dict.fromkeys(("int64_t", "uint64_t", "size_t", "ulong"), _element(_INT, 8)),
     **dict.fromkeys(("intptr_t", "uintptr_t", "ptrdiff_t"), _element(_INT, 8)),
+    **dict.fromkeys(("bool", "_Bool"), _element(_BOOL_ELEMENT, 1)),
+    **dict.fromkeys(("cuComplex", "cuFloatComplex", "cufftComplex"), _element(_COMPLEX, 8)),
+    **dict.fromkeys(("cuDoubleComplex", "cufftDoubleComplex"), _element(_COMPLEX, 16)),
+}
+_COMPLEX_OF = {"float": _element(_COMPLEX, 8), "double": _element(_COMPLEX, 16)}
+# Of vectors: the elements that arrays of numbers have, which are passed for them as well.
+_VECTORS = {
+    f"{name}{count}{suffix}": (element, nbytes * count)
+    for names, element, nbytes in (
+        (("char", "uchar"), 0, 1),
+        (("short", "ushort"), _element(_INT, 2), 2),
+        (("int", "uint"), _element(_INT, 4), 4),
+        (("long", "ulong", "longlong", "ulonglong"), _element(_INT, 8), 8),
+        (("float",), _element(_FLOAT, 4), 4),
+        (("double",), _element(_FLOAT, 8), 8),
+    )
+    for name in names
+    for count in (1, 2, 3, 4)
+    for suffix in (("", "_16a", "_32a") if count == 4 and nbytes == 8 else ("",))
+} | {
+    **dict.fromkeys(("half2", "__half2"), (_element(_FLOAT, 2), 4)),
+    **dict.fromkeys(("nv_bfloat162", "__nv_bfloat162"), (_element(_BFLOAT, 2), 4)),
 }
 _INTEGER = {"signed", "unsigned", "short", "int", "long"}
 _IGNORED = {"const", "volatile", "__restrict__", "__restrict", "__grid_constant__"}
 _WORD = re.compile(r"[A-Za-z_]\w*|\S")
-_OF_TYPESTR = {"i": _INT, "u": _INT, "f": _FLOAT, "c": _COMPLEX}
+_OF_TYPESTR = {"i": _INT, "u": _INT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL_ELEMENT}
 
 # What is no element: a pointer to what is not known; integers, of which those that are unsigned and
 # as wide as an address may be one, and size_t and those with a sign are none; handles.
@@ -49,7 +71,8 @@ _OTHERS = {
     **dict.fromkeys(("cudaSurfaceObject_t", "CUsurfObject"), _SURFACE),
     **dict.fromkeys(("cudaGraphConditionalHandle", "CUgraphConditionalHandle"), _CONDITION),
 }
-_SWAPPED = 255  # of an argument: its numbers are in another byte order, and so none of C++'s types
+# Of an argument: text, dates, or numbers in another byte order, which is none of C++'s types.
+_NO_NUMBER = 255
 # Numbers that PTX takes for structs: what it says of a pointer to them.
 _SMALL = {
     name: _OF_CPP[name]
@@ -80,12 +103,33 @@ def element_of(ctype: str, source: str) -> int:
     words = _words(ctype, source)
     if "*" not in words:
         return _other(words)
-    if words[-1] != "*":
-        return 0
-    words.pop()
+    return _target(words[:-1])[0] if words[-1] == "*" else 0
+
+
+def unit_of(ctype: str, source: str) -> int:
+    """Return the size of what a type such as ``const float4*`` points to; 0 if it is not known."""
+    words = _words(ctype, source)
+    return _target(words[:-1])[1] if words and words[-1] == "*" else 0
+
+
+def _target(words: list[str]) -> tuple[int, int]:
+    """Return what a pointer to these words points to, and its size."""
+    if words and words[-1] == "*":  # a table of addresses
+        return _element(_INT, 8), 8
     if words and set(words) <= _INTEGER:
-        return _integer(words)
-    return _OF_CPP.get(words[0], _POINTER) if len(words) == 1 else _POINTER
+        return _sized(_integer(words))
+    name = "".join(words).removeprefix("thrust::").removeprefix("cuda::std::")
+    if name.startswith("complex<") and name.endswith(">"):
+        name = name[len("complex<") : -1]
+        return _sized(_COMPLEX_OF[name]) if name in _COMPLEX_OF else (_POINTER, 0)
+    if len(words) != 1:
+        return _POINTER, 0
+    element, unit = _VECTORS.get(name) or _sized(_OF_CPP.get(name, _POINTER))
+    return element or _POINTER, unit
+
+
+def _sized(element: int) -> tuple[int, int]:
+    return element, (1 << (element & 15)) >> 1 if element < _POINTER else 0
 
 
 def nbytes_of(ctype: str) -> tuple[int, bool] | None:
@@ -132,6 +176,10 @@ def element_of_typestr(typestr: str) -> int:
     """Return the element type of an array interface, such as ``<f4``; 0 if it is not known."""
     kind = _OF_TYPESTR.get(typestr[1:2])
     width = typestr[2:]
-    if kind is None or not width.isdecimal() or int(width) not in _WIDTHS or int(width) == 1:
+    if typestr[1:2] in "SUmM":
+        return _NO_NUMBER
+    if kind is None or not width.isdecimal() or int(width) not in _WIDTHS:
         return 0
-    return _SWAPPED if typestr[0] == ">" else _element(kind, int(width))
+    if int(width) == 1:
+        return _element(kind, 1) if kind == _BOOL_ELEMENT else 0
+    return _NO_NUMBER if typestr[0] == ">" else _element(kind, int(width))

@@ -13,7 +13,7 @@ from .._native import final, items
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
-from .elements import element_of, nbytes_of
+from .elements import element_of, nbytes_of, unit_of
 from .named import arranged
 from .object_code import ObjectCode
 from .parameter_names import parameter_names
@@ -141,8 +141,10 @@ class Kernel(_core.Kernel):
         They come from the C++ source that was compiled, or from the debug information of PTX, where
         a ``typedef`` is replaced by what it means. Where one is a pointer to numbers, a tensor or
         another library's array that is passed for it must have elements of that type, whatever the
-        sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
-        anything for a pointer to bytes, vectors, other structs and template parameters. Where one
+        sign of integers; of a vector such as ``float4`` its parts, or complex numbers; and the
+        address must be aligned for it, with room for one element or none. A Buffer and a tensor of
+        bytes hold anything, and will do, as will anything for a pointer to bytes, other structs and
+        template parameters. Where one
         is an integer or a bool, what is passed for it must be in its range. What is of 8 bytes in
         the code may be memory, a number or a handle: a pointer takes no `Texture`; ``size_t`` and
         integers with a sign take no memory, and others do, as programs pass addresses in them; a
@@ -181,7 +183,9 @@ class Kernel(_core.Kernel):
         Of what the code shows to be something else, nothing is known: a macro may have its name.
         """
         known = zip(types, self.signature, strict=bool(types))
-        elements = bytes(element_of(t, source) if _fits(t, p) else 0 for t, p in known)
+        elements = bytes(
+            of(t, source) if _fits(t, p) else 0 for t, p in known for of in (element_of, unit_of)
+        )
         self._set_elements(elements if any(elements) else b"")
         self._types = types
 

@@ -372,7 +372,7 @@ class ObjectCode:
         kernel._know(parameter_types(source, plain, len(kernel._parameters())), source)
 
     def get_global(self, name: str, *, device: Device | None = None) -> Buffer:
-        """Return a ``__device__`` or ``__constant__`` variable, as a Buffer over its memory.
+        """Return a variable of the code, as a Buffer over its memory.
 
         Parameters
         ----------
@@ -385,7 +385,8 @@ class ObjectCode:
         Returns
         -------
         Buffer
-            Of the variable's size. It keeps the code loaded, as do its views and tensors.
+            Of the variable's size. It keeps the code loaded, as do its views and tensors. That of a
+            ``__managed__`` variable supports Python's buffer protocol, as managed memory does.
 
         Raises
         ------

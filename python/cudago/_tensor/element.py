@@ -54,6 +54,11 @@ def array_of(values: Any, name: str | None, what: str) -> np.ndarray:
     is_text = isinstance(values, str) or (name is None and isinstance(values, bytes))
     if values is None or is_text:  # to NumPy, nan and the text of a number
         raise wrong
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{what} must not be a masked array, of which the memory alone would be used: pass "
+            "x.filled(value), or x.data, which has no mask"
+        )
     dtype = None if name is None else numpy_dtype(name)
     if dtype is not None and not is_complex(dtype) and _has_complex(values):
         raise TypeError(f"{what} has complex numbers, which do not fit {name}")

@@ -15,6 +15,7 @@ import (
 var modules = map[string]func(*suite){
 	"module lists its kernels":                  moduleNames,
 	"module has variables":                      moduleGlobal,
+	"module has variables that are managed":     moduleManaged,
 	"module that is not PTX is refused":         moduleSyntax,
 	"module for a later PTX version is refused": moduleVersion,
 	"kernel that is loaded does not wait":       kernelLoad,
@@ -53,6 +54,24 @@ func moduleGlobal(s *suite) {
 	s.code(driver.CUDA_ERROR_NOT_FOUND, r)
 	_, _, r = s.CuModuleGetGlobal(m, "look_up")
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+// What the driver says of a managed variable, and of the one beside it.
+func moduleManaged(s *suite) {
+	const text = ".version 6.4\n.target sm_50\n.address_size 64\n" +
+		".visible .global .align 4 .u32 alone;\n.visible .global .attribute(.managed) .align 4 .u32 shared;\n"
+	m, log, r := s.CuModuleLoadDataEx([]byte(text))
+	require.Equal(s.T, driver.CUDA_SUCCESS, r, log)
+	defer func() { s.ok(s.CuModuleUnload(m)) }()
+	for name, managed := range map[string]uint64{"alone": 0, "shared": 1} {
+		p, size, r := s.CuModuleGetGlobal(m, name)
+		s.ok(r)
+		require.Equal(s.T, uint64(4), size)
+		require.Equal(s.T, managed, s.attribute(driver.CU_POINTER_ATTRIBUTE_IS_MANAGED, p), name)
+		if managed != 0 {
+			require.NotZero(s.T, s.attribute(driver.CU_POINTER_ATTRIBUTE_HOST_POINTER, p))
+		}
+	}
 }
 
 func moduleSyntax(s *suite) {

@@ -3,7 +3,10 @@
 
 package sim
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+)
 
 // CuPointerGetAttribute answers for memory that the driver knows. For device
 // memory CU_POINTER_ATTRIBUTE_HOST_POINTER is not an error here, as it is with
@@ -44,7 +47,8 @@ func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p dri
 	case driver.CU_POINTER_ATTRIBUTE_BUFFER_ID:
 		return a.id, driver.CUDA_SUCCESS
 	case driver.CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		return uint64(toInt(a.kind == memManaged)), driver.CUDA_SUCCESS
+		_, _, kind, _ := a.ctx.dev.memory.Range(uint64(p))
+		return uint64(toInt(a.kind == memManaged || kind == memory.ManagedVariable)), driver.CUDA_SUCCESS
 	case driver.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		return uint64(a.ctx.dev.ordinal), driver.CUDA_SUCCESS
 	}
