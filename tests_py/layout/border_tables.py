@@ -221,7 +221,7 @@ WITH_GIL: dict[str, str] = {
     "stream/line.c:prove_now": "only while no thread that a callback holds up is in the driver",
     "stream/cover.c:record": "its callers are in cudago_gil_back, which takes the GIL back later",
     "stream/cover.c:cudago_covered_work": "its caller, cudago_gil_back, takes the GIL back later",
-    "stream/uses.c:cudago_join_or_later": "its callers have released the GIL if a callback is alive",
+    "stream/uses.c:cudago_join_or_later": "released already if a callback is alive",
     "graph/exec.c:end": ALONE,
 }
 

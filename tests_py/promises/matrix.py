@@ -76,7 +76,7 @@ def order(w: World, kind: str, view: str, way: str) -> str:
         w.views = []
         w.theirs = None
         w.settle()
-    return {NEW: "ordered", OLD: "not ordered"}.get(got, f"wrong: {got}")
+    return {NEW: "ordered", OLD: "not ordered"}.get(got, f"wrong: {got}") + w.blocked
 
 
 def _close(things: object) -> None:
@@ -140,7 +140,9 @@ def kept(w: World, kind: str, view: str, way: str, end: str) -> str:
     if w.taken != OLD:
         return f"wrong: {w.taken}"
     after = _counts()
-    return "kept" if after == before else f"not released once: {before} before, {after} after"
+    return (
+        "kept" if after == before else f"not released once: {before} before, {after} after"
+    ) + w.blocked
 
 
 def cells(w: World, kind: str) -> Iterator[tuple[str, str, str]]:

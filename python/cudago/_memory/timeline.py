@@ -97,7 +97,7 @@ class MemoryTimeline(_core.Block):
     @property
     def samples(self) -> tuple[MemorySample, ...]:
         """The samples so far, the oldest first."""
-        return _core._locked(self._lock, tuple, self._samples)
+        return tuple(_core._locked(self._lock, self._samples.copy))
 
     @property
     def peaks(self) -> dict[str, int]:
@@ -105,7 +105,7 @@ class MemoryTimeline(_core.Block):
 
         A peak between two samples counts if it is higher than all before the timeline.
         """
-        return _core._locked(self._lock, dict, self._peaks)
+        return _core._locked(self._lock, self._peaks.copy)
 
     def sample(self) -> None:
         """Take a sample now.
