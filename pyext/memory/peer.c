@@ -10,14 +10,10 @@ static QUIET int may_reach(const cudago_cell *cell, uint64_t address, int32_t ow
     for (const cudago_cell *of = cell; of && (of = cudago_adopted_of(of));) cell = of;
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
     if (cell && cell->kind == CUDAGO_CELL_DEVICE) return ((const cudago_virtual_cell *)cell)->peers >> device & 1;
-    if (cell && cell->kind == CUDAGO_CELL_GRAPH) {
-        if (!(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
-        address = 0; /* it need not be allocated yet */
-    }
+    if (cell && cell->kind == CUDAGO_CELL_GRAPH && !(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
+    /* NVIDIA's driver (580.159) says of graphs' memory and of variables that others have no access, where they do. */
+    if (cell && cudago_cell_looked_up(cell)) address = 0;
     cudago_status st = {0};
-    /* What a capture allocates others reach as they do its pool, which may change: copies too. */
-    if (cell && cell->flags & CUDAGO_CELL_CAPTURED && cudagoMemoryAllocated(owner, cell->ptr, &st)) address = cell->ptr;
-    if (st.kind) return cudago_raise(&st), -1;
     uint64_t resource = cell && cudago_cell_has_stream(cell) ? ((const cudago_pool_cell *)cell)->resource : 0;
     int can = cudagoReachable(owner, device, resource, address, &st);
     return st.kind ? cudago_raise(&st) : can;

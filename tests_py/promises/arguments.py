@@ -660,7 +660,9 @@ def _as_struct(p: Parameter, kind: Kind, thing: Any) -> bytes | type[Exception]:
     return struct.pack("Q", int(thing.at)) if isinstance(thing, Pointing) else raw
 
 
-def expected_by_expression(kind: Kind, thing: Any, what: str) -> type[Exception] | None:
+def expected_by_expression(
+    kind: Kind, thing: Any, what: str, device: cu.Device
+) -> type[Exception] | None:
     """Return what is raised where `elementwise` and `reduce` are given this for a ``float x``."""
     memory = kind.memory
     if memory is None or (kind.exports and not isinstance(thing, np.ndarray)):
@@ -674,4 +676,6 @@ def expected_by_expression(kind: Kind, thing: Any, what: str) -> type[Exception]
         return RULES["element type"]
     if address_of(thing) % 4:
         return RULES["alignment"]
+    if memory.ordinary and not device.reads_pageable_memory:
+        return RULES["access"]
     return ValueError if what == "reduce" and not memory.nbytes else None

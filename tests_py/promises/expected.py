@@ -39,12 +39,13 @@ def order(name: str, way: str, devices: str, driver: str) -> tuple[str, ...]:
         return (
             ("ordered", "absent: ", "refused: ") if driver == "nvidia" else ("ordered", "absent: ")
         )
-    if (
-        driver == "nvidia"
-        and not kind.on_host
-        and way in ("numpy.from_dlpack(x)", "numpy.from_dlpack(x, copy=True)")
-    ):
-        return ("refused: ",)  # NumPy knows no device memory
+    # NumPy knows no device memory, in which copies of managed memory are too.
+    unknown = {
+        "numpy.from_dlpack(x)": not kind.on_host,
+        "numpy.from_dlpack(x, copy=True)": not kind.on_host or name.startswith("managed"),
+    }
+    if driver == "nvidia" and unknown.get(way):
+        return ("refused: ",)
     return ("ordered",)
 
 

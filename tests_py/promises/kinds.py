@@ -28,6 +28,7 @@ class Kind:
     on_host: bool = False  # the host can read it, on a GPU too
     anywhere: bool = False  # every device can use it as it is
     peers: bool = True  # its maker can name others that use it
+    unknown: bool = False  # without access nobody refuses it: the driver does not tell who has some
 
 
 class Through(cu.MemoryResource):
@@ -150,8 +151,8 @@ KINDS: dict[str, Kind] = {
     ),
     "adopted": Kind(_adopted, ("POOL",)),
     "of a graph": Kind(_of_a_graph, ("GRAPH",)),
-    "captured": Kind(_captured, ("GRAPH",)),
-    "variable": Kind(_variable, ("VARIABLE",)),
+    "captured": Kind(_captured, ("GRAPH",), unknown=True),
+    "variable": Kind(_variable, ("VARIABLE",), unknown=True),
     "imported": Kind(lambda w: w.exporter.allocate("pool"), ("DEVICE",), peers=False),
     "imported virtual": Kind(lambda w: w.exporter.allocate("virtual"), ("DEVICE",), peers=False),
     "external": Kind(_external, ("DEVICE",), peers=False),

@@ -53,6 +53,7 @@ def order(w: World, kind: str, view: str, way: str) -> str:
     w.views.append(VIEWS[view](w.views[0]))
     w.theirs = Theirs(w.views[1])
     np.frombuffer(w.result, "u1")[:] = 0
+    settle()  # the driver may free host memory only when no stream is held
     call = ORDER[way]
     try:
         with w.held(w.work) as asked:

@@ -337,7 +337,7 @@ def test_expressions(what, world, things):
     }[what]
     wrong = []
     for name, kind in KINDS.items():
-        wanted = expected_by_expression(kind, things[name], what)
+        wanted = expected_by_expression(kind, things[name], what, world.device)
         try:
             found: Any = made(things[name]) is not None
         except Exception as error:  # whichever it is

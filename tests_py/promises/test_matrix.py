@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,8 @@ def test_each_cell_is_ordered_kept_and_released_once_or_refused_by_name(
 ):
     if driver == "nvidia" and kind in SIMULATED:
         pytest.skip("the simulated driver's")
+    if devices == "apart" and KINDS[kind].unknown:
+        pytest.skip("NVIDIA's driver does not tell whether a device has access to such memory")
     lines = program(
         "matrix", "--kind", kind, "--devices", devices, devices=1 if devices == "one" else 2
     )
@@ -111,6 +114,8 @@ def test_each_way_has_a_row_or_a_reason():
             for n in ("__dlpack__", "__cuda_array_interface__", "__buffer__")
             if hasattr(cls, n)
         }
+    if sys.version_info < (3, 12):  # there the method has no name
+        ways |= {"Buffer.__buffer__", "Tensor.__buffer__"}
     rows = {*ORDER, *KEPT}
     assert set(SPELLINGS.values()) <= rows
     assert ways == set(SPELLINGS) | set(NO_WAY), ways ^ (set(SPELLINGS) | set(NO_WAY))

@@ -430,6 +430,7 @@ ENDS = ("dropped", "closed")
 
 # What takes a stream or gives memory to others, by its name; and the row that it is tried in.
 SPELLINGS = {
+    "Buffer.__buffer__": "memoryview(x)",
     "Buffer.__cuda_array_interface__": "x.__cuda_array_interface__",
     "Buffer.__dlpack__": "x.__dlpack__()",
     "Buffer.copy_from": "y.copy_from(x)",
@@ -439,6 +440,7 @@ SPELLINGS = {
     "ConfiguredKernel": "kernel[…](x)",
     "Finalizer": "cudago.finalize(x, f, stream=s)",
     "GraphExec.launch": "graph: launch node",
+    "Tensor.__buffer__": "memoryview(x)",
     "Tensor.__cuda_array_interface__": "x.__cuda_array_interface__",
     "Tensor.__dlpack__": "x.__dlpack__()",
     "Tensor.copy_from": "y.copy_from(x)",
