@@ -70,8 +70,9 @@ func (c *Context) PointerInfo(ptr uint64) (PointerInfo, error) {
 // Reaches reports whether kernels in c can use the memory at an address, which is
 // what cuPointerGetAttribute says of CU_POINTER_ATTRIBUTE_DEVICE_POINTER: on two
 // H200 with driver 580.159 it knows of cuCtxEnablePeerAccess,
-// cuMemPoolSetAccess and cuMemSetAccess; but of memory of graphs, and of variables,
-// it says that other devices do not reach it where they do.
+// cuMemPoolSetAccess and cuMemSetAccess, and that variables of modules that were
+// loaded before are not reached; but of memory of graphs it says that other devices
+// do not reach it where they do.
 func (c *Context) Reaches(ptr uint64) (bool, error) {
 	leave, err := c.Enter()
 	if err != nil {

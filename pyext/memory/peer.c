@@ -11,8 +11,8 @@ static QUIET int may_reach(const cudago_cell *cell, uint64_t address, int32_t ow
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
     if (cell && cell->kind == CUDAGO_CELL_DEVICE) return ((const cudago_virtual_cell *)cell)->peers >> device & 1;
     if (cell && cell->kind == CUDAGO_CELL_GRAPH && !(((const cudago_go_cell *)cell)->peers & 1u << device)) return 0;
-    /* NVIDIA's driver (580.159) says of graphs' memory and of variables that others have no access, where they do. */
-    if (cell && cudago_cell_looked_up(cell)) address = 0;
+    /* NVIDIA's driver (580.159) says of graphs' memory that others have no access, where they do. */
+    if (cell && cell->kind == CUDAGO_CELL_GRAPH) address = 0;
     cudago_status st = {0};
     uint64_t resource = cell && cudago_cell_has_stream(cell) ? ((const cudago_pool_cell *)cell)->resource : 0;
     int can = cudagoReachable(owner, device, resource, address, &st);

@@ -60,7 +60,7 @@ def test_nobody_can_make_a_file_smaller(device, stream):
         host.fill(3, stream=stream)
         stream.record(event)
         event.sync()
-        assert "03 03" in repr(buffer)
+        assert set(buffer.view("u1").numpy(stream=stream).tolist()) == {3}
         assert semaphore.value == 0
         assert memory.view[4095] == 3
 

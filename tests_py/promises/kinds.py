@@ -152,7 +152,8 @@ KINDS: dict[str, Kind] = {
     "adopted": Kind(_adopted, ("POOL",)),
     "of a graph": Kind(_of_a_graph, ("GRAPH",)),
     "captured": Kind(_captured, ("GRAPH",), unknown=True),
-    "variable": Kind(_variable, ("VARIABLE",), unknown=True),
+    # On two H200 enable_peer_access gives none to variables of code that is loaded.
+    "variable": Kind(_variable, ("VARIABLE",), peers=cu.driver_name() == "sim"),
     "imported": Kind(lambda w: w.exporter.allocate("pool"), ("DEVICE",), peers=False),
     "imported virtual": Kind(lambda w: w.exporter.allocate("virtual"), ("DEVICE",), peers=False),
     "external": Kind(_external, ("DEVICE",), peers=False),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from typing import Any
 
 from .. import _core
@@ -54,7 +55,8 @@ def array_of(values: Any, name: str | None, what: str) -> np.ndarray:
     is_text = isinstance(values, str) or (name is None and isinstance(values, bytes))
     if values is None or is_text:  # to NumPy, nan and the text of a number
         raise wrong
-    if isinstance(values, np.ma.MaskedArray):
+    masks = sys.modules.get("numpy.ma")  # before it is loaded no array is masked
+    if masks is not None and isinstance(values, masks.MaskedArray):
         raise TypeError(
             f"{what} must not be a masked array, of which the memory alone would be used: pass "
             "x.filled(value), or x.data, which has no mask"
