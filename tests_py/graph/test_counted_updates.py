@@ -185,7 +185,7 @@ def test_an_alignment_that_comes_about_by_second_updates(added, tensor, stream, 
     with device.allocate(4 * N + 4, stream=stream) as raw:
         raw.fill(0, stream=stream)
         bytes_of = raw[2 : 4 * N + 2]
-        with pytest.raises(ValueError, match="align|must be a multiple of 4"):
+        with pytest.raises(ValueError, match=r"align|must be a multiple of 4"):
             node.update(x=bytes_of.view("f4"))
     run()
     assert (z.numpy(stream=stream) == 4).all()
