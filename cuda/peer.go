@@ -28,9 +28,10 @@ func (d *Device) needPeer(op string, peer *Device) error {
 	return err
 }
 
-// EnablePeerAccess lets kernels on d access memory of cuMemAlloc on peer, and
-// variables of modules there; for memory of a pool see
-// [DeviceMemoryResource.SetPeerAccess]. Access is one-way. Enabling it again,
+// EnablePeerAccess lets kernels on d access memory of cuMemAlloc on peer; for memory
+// of a pool see [DeviceMemoryResource.SetPeerAccess]. The simulated driver gives
+// access to variables of modules there too, but two H200 with driver 580.159 gave
+// none to those of modules that were loaded before. Access is one-way. Enabling it again,
 // also after another library, has no effect. It calls cuCtxEnablePeerAccess.
 //
 // Not stream-ordered. Allowed while streams are capturing, and not captured.

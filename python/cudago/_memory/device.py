@@ -465,9 +465,9 @@ class Device(_core.Device):
     def enable_peer_access(self, peer: Device) -> None:
         """Let this device access memory that other libraries allocated on another device.
 
-        This applies to memory from ``cuMemAlloc`` and ``cudaMalloc`` and to variables of loaded
-        code. Memory of cudago comes from pools, which have access lists of their own:
-        `DeviceMemoryResource.peer_accessible_by`.
+        This applies to memory from ``cuMemAlloc`` and ``cudaMalloc``; not, on two H200s, to
+        variables of code that was loaded before. Memory of cudago comes from pools, which have
+        access lists of their own: `DeviceMemoryResource.peer_accessible_by`.
 
         Parameters
         ----------
