@@ -135,7 +135,7 @@ func (s *Stream) captureThread() int {
 // numberCapture queries the number of the capture that has begun in s. Without
 // a number, events recorded in it count as captured by another library.
 func (s *Stream) numberCapture() uint64 {
-	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
+	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h, false)
 	if r != driver.CUDA_SUCCESS {
 		return 0
 	}
@@ -320,13 +320,21 @@ func (s *Stream) IsCapturing() (CaptureStatus, error) {
 // CaptureInfo returns the graph under construction and the dependencies of the
 // next operation. The other fields are meaningful only if Status is
 // [CaptureActive]. It calls cuStreamGetCaptureInfo.
-func (s *Stream) CaptureInfo() (CaptureInfo, error) {
+//
+// Preconditions: no other thread captures into that graph or ends the capture
+// during the call: the driver synchronizes nothing of it.
+func (s *Stream) CaptureInfo() (CaptureInfo, error) { return s.captureInfo(true) }
+
+// CaptureIdentity is CaptureInfo without the dependencies, and is always allowed.
+func (s *Stream) CaptureIdentity() (CaptureInfo, error) { return s.captureInfo(false) }
+
+func (s *Stream) captureInfo(deps bool) (CaptureInfo, error) {
 	leave, err := s.enter()
 	if err != nil {
 		return CaptureInfo{}, err
 	}
 	defer leave()
-	ci, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
+	ci, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h, deps)
 	if err := s.ctx.check("cuStreamGetCaptureInfo", r); err != nil {
 		return CaptureInfo{}, err
 	}

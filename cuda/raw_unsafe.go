@@ -24,7 +24,7 @@ func (d *Driver) RawLaunchKernelEx(config unsafe.Pointer, f uintptr, params unsa
 // stored where the caller has room for it, and left alone if there are none or
 // several.
 func (d *Driver) RawStreamGetCaptureInfo(s uintptr, status *int32, id *uint64, graph, node *uintptr, n *uint64) int32 {
-	info, r := d.api.CuStreamGetCaptureInfo(driver.CUstream(s))
+	info, r := d.api.CuStreamGetCaptureInfo(driver.CUstream(s), true)
 	*status, *id, *graph, *n = int32(info.Status), info.ID, uintptr(info.Graph), uint64(len(info.Deps))
 	if len(info.Deps) == 1 {
 		*node = uintptr(info.Deps[0])

@@ -93,7 +93,7 @@ func (s *Stream) noteOfRecord(e *Event) (note func(), err error) {
 	if capturing, err := s.capturing(); err != nil || !capturing {
 		return nil, err
 	}
-	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
+	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h, false)
 	if isCaptureRefusal(r) { // the legacy default stream, where the record will fail too
 		return func() {}, nil
 	}

@@ -37,11 +37,11 @@ func (d *diary) CuStreamEndCapture(s driver.CUstream) (driver.CUgraph, driver.CU
 	return d.API.CuStreamEndCapture(s)
 }
 
-func (d *diary) CuStreamGetCaptureInfo(s driver.CUstream) (driver.CaptureInfo, driver.CUresult) {
+func (d *diary) CuStreamGetCaptureInfo(s driver.CUstream, deps bool) (driver.CaptureInfo, driver.CUresult) {
 	if d.nameless {
 		return driver.CaptureInfo{}, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
-	return d.API.CuStreamGetCaptureInfo(s)
+	return d.API.CuStreamGetCaptureInfo(s, deps)
 }
 
 func openDiary(t *testing.T) (*diary, *Context, *Stream, *Event) {

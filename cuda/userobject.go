@@ -53,7 +53,7 @@ func (s *Stream) HoldForCapture(destroy, data uintptr) (CaptureHold, error) {
 		return HoldNone, err
 	}
 	// Where no graph takes the object it is left: to release it would call destroy.
-	info, r := api.CuStreamGetCaptureInfo(s.h)
+	info, r := api.CuStreamGetCaptureInfo(s.h, false)
 	if err := s.ctx.check("cuStreamGetCaptureInfo", r); err != nil || info.Status != driver.CU_STREAM_CAPTURE_STATUS_ACTIVE {
 		return notHeld(info.Status), err
 	}
@@ -62,7 +62,7 @@ func (s *Stream) HoldForCapture(destroy, data uintptr) (CaptureHold, error) {
 		return HoldNone, err
 	}
 	// If the capture is still the same one, the handle was its graph's.
-	now, r := api.CuStreamGetCaptureInfo(s.h)
+	now, r := api.CuStreamGetCaptureInfo(s.h, false)
 	if r != driver.CUDA_SUCCESS || now.Status == driver.CU_STREAM_CAPTURE_STATUS_NONE || now.ID != info.ID {
 		return HoldInDoubt, nil
 	}

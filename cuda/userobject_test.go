@@ -33,9 +33,9 @@ func (d *interrupted) CuUserObjectCreate(p uintptr, destroy driver.CUhostFn, cou
 	return d.API.CuUserObjectCreate(p, destroy, count, flags)
 }
 
-func (d *interrupted) CuStreamGetCaptureInfo(s driver.CUstream) (driver.CaptureInfo, driver.CUresult) {
+func (d *interrupted) CuStreamGetCaptureInfo(s driver.CUstream, deps bool) (driver.CaptureInfo, driver.CUresult) {
 	defer d.happens("info")
-	return d.API.CuStreamGetCaptureInfo(s)
+	return d.API.CuStreamGetCaptureInfo(s, deps)
 }
 
 func (d *interrupted) CuGraphRetainUserObject(g driver.CUgraph, o driver.CUuserObject, count, flags uint32) driver.CUresult {

@@ -94,7 +94,7 @@ func (c *Capture) identify() (identity, error) {
 	if !c.isHere() {
 		return identity{}, nil
 	}
-	info, err := c.stream.CaptureInfo()
+	info, err := c.stream.CaptureIdentity()
 	if err != nil || info.Status != cuda.CaptureActive {
 		return identity{}, err
 	}
@@ -135,7 +135,8 @@ func CaptureOf(s *cuda.Stream) (*Capture, error) {
 			return c, nil
 		}
 	}
-	info, err := s.CaptureInfo()
+	// Another thread may be ending the capture that s has joined.
+	info, err := s.CaptureIdentity()
 	if err != nil || info.Status != cuda.CaptureActive {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ var ErrNotCapturing error = &cuda.ClosedError{What: "the capture, which another 
 // in s, for a stream of which [CaptureOf] has found no capture of ours; or an error
 // if a capture is open that was invalidated, whoever began it.
 func StillCapturing(s *cuda.Stream) error {
-	info, err := s.CaptureInfo()
+	info, err := s.CaptureIdentity()
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,11 @@ type StreamAPI interface {
 	CuStreamBeginCapture(s CUstream, mode CUstreamCaptureMode) CUresult
 	CuStreamEndCapture(s CUstream) (CUgraph, CUresult)
 	CuStreamIsCapturing(s CUstream) (CUstreamCaptureStatus, CUresult)
-	CuStreamGetCaptureInfo(s CUstream) (CaptureInfo, CUresult)
+	// CuStreamGetCaptureInfo answers at any time; with deps only while no other
+	// thread captures into that graph, or ends the capture: nothing synchronizes
+	// what they are read from. A thread of driver 580.159 that asks for them beside
+	// one that ends the capture dies by SIGSEGV.
+	CuStreamGetCaptureInfo(s CUstream, deps bool) (CaptureInfo, CUresult)
 	// CuStreamUpdateCaptureDependencies changes what the next operation that s
 	// captures depends on: by flags, nodes are added to it, or replace it. s must
 	// be capturing, and the nodes be of the graph under capture. One that such a

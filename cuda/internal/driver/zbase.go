@@ -264,7 +264,7 @@ func (d *Base) CuStreamIsCapturing(s CUstream) (out0 CUstreamCaptureStatus, resu
 	return
 }
 
-func (d *Base) CuStreamGetCaptureInfo(s CUstream) (out0 CaptureInfo, result CUresult) {
+func (d *Base) CuStreamGetCaptureInfo(s CUstream, deps bool) (out0 CaptureInfo, result CUresult) {
 	result = d.answer("cuStreamGetCaptureInfo")
 	return
 }

@@ -101,7 +101,7 @@ func userObjects(s *suite) {
 	s.hostFn()
 	st := s.stream()
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
-	info, r := s.CuStreamGetCaptureInfo(st)
+	info, r := s.CuStreamGetCaptureInfo(st, true)
 	s.ok(r)
 	captured := s.object(info.Graph)
 	g, r := s.CuStreamEndCapture(st)
@@ -125,7 +125,7 @@ func userObjects(s *suite) {
 
 	discarded := s.stream()
 	s.begin(discarded)
-	info, r = s.CuStreamGetCaptureInfo(discarded)
+	info, r = s.CuStreamGetCaptureInfo(discarded, true)
 	s.ok(r)
 	never := s.object(info.Graph)
 	require.Equal(s.T, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamSynchronize(discarded))

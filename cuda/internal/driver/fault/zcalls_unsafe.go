@@ -425,11 +425,11 @@ func (d *Driver) CuStreamIsCapturing(s driver.CUstream) (out0 driver.CUstreamCap
 }
 
 // CuStreamGetCaptureInfo calls the wrapped driver, unless it is to fail.
-func (d *Driver) CuStreamGetCaptureInfo(s driver.CUstream) (out0 driver.CaptureInfo, result driver.CUresult) {
+func (d *Driver) CuStreamGetCaptureInfo(s driver.CUstream, deps bool) (out0 driver.CaptureInfo, result driver.CUresult) {
 	if result = d.next("CuStreamGetCaptureInfo"); result != driver.CUDA_SUCCESS {
 		return
 	}
-	return d.API.CuStreamGetCaptureInfo(s)
+	return d.API.CuStreamGetCaptureInfo(s, deps)
 }
 
 // CuStreamUpdateCaptureDependencies calls the wrapped driver, unless it is to fail.

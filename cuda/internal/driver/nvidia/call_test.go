@@ -109,7 +109,7 @@ func TestCaptureModeIsExchanged(t *testing.T) {
 
 func TestCaptureInfoIsCopied(t *testing.T) {
 	s, d := openStandin(t)
-	info, r := d.CuStreamGetCaptureInfo(0x10)
+	info, r := d.CuStreamGetCaptureInfo(0x10, true)
 	require.Zero(t, r)
 	require.Equal(t, driver.CaptureInfo{
 		Status: driver.CU_STREAM_CAPTURE_STATUS_ACTIVE,
@@ -117,7 +117,12 @@ func TestCaptureInfoIsCopied(t *testing.T) {
 		Graph:  6,
 		Deps:   []driver.CUgraphNode{7, 8, 9},
 	}, info)
-	require.Equal(t, []string{"cuStreamGetCaptureInfo 0x10 edges=1"}, s.calls(t))
+	require.Equal(t, []string{"cuStreamGetCaptureInfo 0x10 deps=1 edges=1"}, s.calls(t))
+
+	info, r = d.CuStreamGetCaptureInfo(0x10, false)
+	require.Zero(t, r)
+	require.Equal(t, driver.CaptureInfo{Status: driver.CU_STREAM_CAPTURE_STATUS_ACTIVE, ID: 1 << 40, Graph: 6}, info)
+	require.Equal(t, []string{"cuStreamGetCaptureInfo 0x10 deps=0 edges=0"}, s.calls(t))
 }
 
 func TestCaptureAndRecordCalls(t *testing.T) {

@@ -115,13 +115,14 @@ typedef struct {
 
 // cuStreamGetCaptureInfo_v3. With edges asked for, so that a programmatic edge
 // is no CUDA_ERROR_LOSSY_QUERY.
-static inline capture_info cuStreamGetCaptureInfo(address fn, CUstream s)
+static inline capture_info cuStreamGetCaptureInfo(address fn, CUstream s, int with_deps)
 {
 	GUARD(capture_info)
 	capture_info o = {0};
 	const CUgraphEdgeData *edges = NULL;
 	o.r = CAST((CUstream, CUstreamCaptureStatus *, uint64_t *, CUgraph *, const CUgraphNode **,
-		const CUgraphEdgeData **, size_t *))(s, &o.status, &o.id, &o.graph, &o.deps, &edges, &o.count);
+		const CUgraphEdgeData **, size_t *))(s, &o.status, &o.id, &o.graph, with_deps ? &o.deps : NULL,
+		with_deps ? &edges : NULL, with_deps ? &o.count : NULL);
 	return o;
 }
 

@@ -190,7 +190,7 @@ func TestGPUTellsAboutACapture(t *testing.T) {
 	g := newGPU(t)
 	require.Equal(t, driver.CUDA_SUCCESS, g.CuStreamBeginCapture(g.stream, driver.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
 	require.Equal(t, driver.CUDA_SUCCESS, g.CuMemsetD32Async(g.address(), 1, 1, g.stream))
-	info, r := g.CuStreamGetCaptureInfo(g.stream)
+	info, r := g.CuStreamGetCaptureInfo(g.stream, true)
 	require.Equal(t, driver.CUDA_SUCCESS, r)
 	require.Equal(t, driver.CU_STREAM_CAPTURE_STATUS_ACTIVE, info.Status)
 	require.Len(t, info.Deps, 1)

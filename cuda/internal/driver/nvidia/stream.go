@@ -12,8 +12,12 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-func (d *binding) CuStreamGetCaptureInfo(s driver.CUstream) (driver.CaptureInfo, driver.CUresult) {
-	o := C.cuStreamGetCaptureInfo(d.fn[cuStreamGetCaptureInfo], C.CUstream(s))
+func (d *binding) CuStreamGetCaptureInfo(s driver.CUstream, withDeps bool) (driver.CaptureInfo, driver.CUresult) {
+	var asks C.int
+	if withDeps {
+		asks = 1
+	}
+	o := C.cuStreamGetCaptureInfo(d.fn[cuStreamGetCaptureInfo], C.CUstream(s), asks)
 	info := driver.CaptureInfo{
 		Status: driver.CUstreamCaptureStatus(o.status),
 		ID:     uint64(o.id),

@@ -337,14 +337,17 @@ func (c *capture) isJoined() bool {
 }
 
 func (d *simulator) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureStatus, driver.CUresult) {
-	info, r := d.CuStreamGetCaptureInfo(h)
+	info, r := d.CuStreamGetCaptureInfo(h, false)
 	return info.Status, r
 }
 
-func (d *simulator) CuStreamGetCaptureInfo(h driver.CUstream) (driver.CaptureInfo, driver.CUresult) {
+func (d *simulator) CuStreamGetCaptureInfo(h driver.CUstream, deps bool) (driver.CaptureInfo, driver.CUresult) {
 	s, r := d.stream(h)
 	if r != driver.CUDA_SUCCESS || d.capturing.Load() == 0 {
 		return driver.CaptureInfo{}, r
+	}
+	if deps {
+		defer d.enterAsk(s)()
 	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
@@ -357,7 +360,10 @@ func (d *simulator) CuStreamGetCaptureInfo(h driver.CUstream) (driver.CaptureInf
 	}
 	info := driver.CaptureInfo{Status: c.status(), ID: c.id}
 	if !c.invalidated {
-		info.Graph, info.Deps = c.graph.handle, handles(s.front)
+		info.Graph = c.graph.handle
+		if deps {
+			info.Deps = handles(s.front)
+		}
 	}
 	return info, r
 }

@@ -24,6 +24,7 @@ import (
 type traffic struct {
 	events    atomic.Int32           // calls that record an event in it, or destroy one that was recorded in its capture
 	capturing atomic.Pointer[string] // the call that begins or ends a capture
+	asking    atomic.Int32           // calls that ask for dependencies in its capture, also of a stream that joined it
 }
 
 var beginsCapture, endsCapture = "cuStreamBeginCapture", "cuStreamEndCapture"
@@ -35,6 +36,9 @@ func (d *simulator) enterCapture(s *stream, call *string) {
 	if s.traffic.events.Load() > 0 {
 		d.die(fmt.Sprintf("%s of stream %#x was called while cuEventRecord into it was running, or cuEventDestroy of an event that its "+
 			"capture has recorded", *call, uint64(s.handle)))
+	}
+	if call == &endsCapture && s.traffic.asking.Load() > 0 {
+		d.die(fmt.Sprintf("%s of stream %#x was called while %s", *call, uint64(s.handle), asksInCapture))
 	}
 	d.linger()
 }
@@ -56,6 +60,24 @@ func (d *simulator) enterEvent(s *stream, call string) {
 }
 
 func (d *simulator) leaveEvent(s *stream) { s.traffic.events.Add(-1) }
+
+const asksInCapture = "cuStreamGetCaptureInfo asked for the dependencies of the next operation in its capture"
+
+// enterAsk is at the head of a call that asks for dependencies in the capture of
+// s, if there is one.
+func (d *simulator) enterAsk(s *stream) (leave func()) {
+	c := s.capture.Load()
+	if c == nil {
+		return func() {}
+	}
+	t := &c.origin.traffic
+	t.asking.Add(1)
+	if t.capturing.Load() == &endsCapture {
+		d.die(fmt.Sprintf("%s while %s of stream %#x was running", asksInCapture, endsCapture, uint64(c.origin.handle)))
+	}
+	d.linger()
+	return func() { t.asking.Add(-1) }
+}
 
 // contextTraffic counts threads inside cuCtxSynchronize and inside the calls that
 // change which memory the pools have, which must not overlap. Of one context or of

@@ -146,6 +146,54 @@ func TestDestroyOfCapturedEventAfterEnd(t *testing.T) {
 	require.Empty(t, c.take())
 }
 
+// captureAndAsk captures in a stream that another joins, about which another thread
+// asks the driver.
+func (o *one) captureAndAsk(t *testing.T, n int, deps bool) {
+	t.Helper()
+	joins, r := o.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)
+	ok(t, r)
+	e := o.newEvent(t)
+	done := make(chan struct{})
+	var asks sync.WaitGroup
+	asks.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_, r := o.CuStreamGetCaptureInfo(joins, deps)
+				ok(t, r)
+			}
+		}
+	})
+	for range n {
+		ok(t, o.CuStreamBeginCapture(o.stream, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
+		ok(t, o.CuEventRecord(e, o.stream))
+		ok(t, o.CuStreamWaitEvent(joins, e, 0))
+		g, r := o.CuStreamEndCapture(o.stream)
+		ok(t, r)
+		ok(t, o.CuGraphDestroy(g))
+	}
+	close(done)
+	asks.Wait()
+}
+
+func TestDependenciesAreAskedForAmidAnEnd(t *testing.T) {
+	o, c := openHostile(t)
+	o.captureAndAsk(t, 200, true)
+	texts := c.take()
+	require.NotEmpty(t, texts)
+	for _, text := range texts {
+		require.Regexp(t, `cuStreamGetCaptureInfo asked for the dependencies`, text)
+	}
+}
+
+func TestOneAsksAmidAnEndWhetherItCaptures(t *testing.T) {
+	o, c := openHostile(t)
+	o.captureAndAsk(t, 200, false)
+	require.Empty(t, c.take())
+}
+
 func TestStaleStreamCrashes(t *testing.T) {
 	o, c := openHostile(t)
 	s, r := o.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)

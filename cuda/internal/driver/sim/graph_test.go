@@ -189,7 +189,7 @@ func TestGraphUnderCapture(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	ok(t, o.CuStreamBeginCapture(o.stream, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
 	ok(t, o.CuLaunchKernelEx(&o.config, o.kernel, o.args))
-	info, r := o.CuStreamGetCaptureInfo(o.stream)
+	info, r := o.CuStreamGetCaptureInfo(o.stream, true)
 	ok(t, r)
 	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, o.CuGraphDestroy(info.Graph))
 	_, r = o.CuGraphAddEmptyNode(info.Graph, info.Deps)

@@ -372,9 +372,9 @@ func (d *tracer) CuStreamIsCapturing(s driver.CUstream) (out0 driver.CUstreamCap
 	return
 }
 
-func (d *tracer) CuStreamGetCaptureInfo(s driver.CUstream) (out0 driver.CaptureInfo, result driver.CUresult) {
-	call := d.begin("cuStreamGetCaptureInfo", []field{{"s", s}})
-	out0, result = d.API.CuStreamGetCaptureInfo(s)
+func (d *tracer) CuStreamGetCaptureInfo(s driver.CUstream, deps bool) (out0 driver.CaptureInfo, result driver.CUresult) {
+	call := d.begin("cuStreamGetCaptureInfo", []field{{"s", s}, {"deps", deps}})
+	out0, result = d.API.CuStreamGetCaptureInfo(s, deps)
 	call.end(result, []field{{"out0", out0}})
 	return
 }

@@ -165,12 +165,14 @@ EXPORT CUresult cuStreamGetCaptureInfo_v3(handle s, int *status, uint64_t *id, h
 	const handle **deps, const uint64_t **edges, size_t *count)
 {
 	static const handle nodes[] = {HANDLE(7), HANDLE(8), HANDLE(9)};
-	note("cuStreamGetCaptureInfo %p edges=%d", s, edges != NULL);
+	note("cuStreamGetCaptureInfo %p deps=%d edges=%d", s, deps != NULL, edges != NULL);
 	*status = 1;
 	*id = 1ull << 40;
 	*graph = HANDLE(6);
-	*deps = nodes;
-	*count = 3;
+	if (deps)
+		*deps = nodes;
+	if (count)
+		*count = 3;
 	return 0;
 }
 
