@@ -209,7 +209,7 @@ import os, resource
 def limit_addresses(mib):
     with open("/proc/self/statm") as f:
         used = int(f.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (mib << 20), -1))
+    resource.setrlimit(resource.RLIMIT_AS, (used + (mib << 20), resource.RLIM_INFINITY))
 """
 
 
@@ -230,7 +230,7 @@ try:
     import cudago
 except ImportError as e:
     least = int(str(e).split(" MiB", 1)[0].split()[-1])
-    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     limit_addresses(least + {more})
 import ctypes
 libc = ctypes.CDLL(None)
