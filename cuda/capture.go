@@ -292,6 +292,21 @@ func (d *Driver) lockJoin() (unlock func()) {
 	return d.capture.Unlock
 }
 
+// tryShareCapture takes the capture lock for a question about a capture, which
+// must not end meanwhile. Who asks may have the GIL, and so does not wait for ever:
+// a thread that ends a capture can wait for a record that is stuck, and for that
+// time nothing ends.
+func (d *Driver) tryShareCapture() bool {
+	const tries, pause = 400, 5 * time.Microsecond
+	for range tries {
+		if d.capture.TryRLock() {
+			return true
+		}
+		time.Sleep(pause)
+	}
+	return false
+}
+
 // tryLockJoin takes the lock exclusively, or returns nil if another thread has it:
 // mostly for microseconds, but a record can be stuck with it.
 func (d *Driver) tryLockJoin() (unlock func()) {
@@ -325,8 +340,14 @@ func (s *Stream) IsCapturing() (CaptureStatus, error) {
 // during the call: the driver synchronizes nothing of it.
 func (s *Stream) CaptureInfo() (CaptureInfo, error) { return s.captureInfo(true) }
 
-// CaptureIdentity is CaptureInfo without the dependencies, and is always allowed.
-func (s *Stream) CaptureIdentity() (CaptureInfo, error) { return s.captureInfo(false) }
+// CaptureIdentity is CaptureInfo without the dependencies, and is allowed beside
+// other threads that use the capture, and the one that ends it, if it is ours.
+func (s *Stream) CaptureIdentity() (CaptureInfo, error) {
+	if s.ctx.drv.tryShareCapture() {
+		defer s.ctx.drv.capture.RUnlock()
+	}
+	return s.captureInfo(false)
+}
 
 func (s *Stream) captureInfo(deps bool) (CaptureInfo, error) {
 	leave, err := s.enter()

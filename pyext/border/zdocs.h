@@ -567,8 +567,9 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered: the memory is freed after the work queued on its stream. If the free would\n" \
-    "become part of a capture, it is postponed until the capture ends; what that capture itself\n" \
+    "Stream-ordered: the memory is freed after the work queued on its stream, and once work on\n" \
+    "other streams that uses it has ended: no stream waits for that. If the free would become\n" \
+    "part of a capture, it is postponed until the capture ends; what that capture itself\n" \
     "has allocated, a node of it frees.\n" \
     "\n" \
     "References\n" \

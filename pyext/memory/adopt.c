@@ -39,6 +39,7 @@ static void release_adopted(cudago_cell *cell) {
     adopted_cell *c = (adopted_cell *)cell;
     int32_t r = 0;
     int gone = cudago_forked || cudago_closed;
+    if (!gone && !cudago_stream_lost(c->pool.stream) && cudago_is_late(&c->pool)) return;
     if (!gone && !joined_or_later(&c->pool, &r)) {
         cudago_put_off(cell);
         /* Drain soon: nothing else triggers a retry. */

@@ -177,6 +177,14 @@ func afterUses(on C.uint64_t, others, positions *C.uint64_t, n C.int, release fu
 	AfterUses(uint64(on), slice(others), slice(positions), release)
 }
 
+// cudagoKeepLate has a reference dropped once a stream that takes no more
+// references has come to a position.
+//
+//export cudagoKeepLate
+func cudagoKeepLate(id, position C.uint64_t, ref C.uintptr_t) {
+	AfterUses(0, []uint64{uint64(id)}, []uint64{uint64(position)}, func() { border.Drops.Put(uintptr(ref)) })
+}
+
 // cudagoBufferGrow enlarges virtual memory and returns its new size.
 //
 //export cudagoBufferGrow

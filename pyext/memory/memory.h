@@ -125,6 +125,7 @@ typedef struct cudago_pool_cell {
     struct cudago_pool_cell *older, *newer; /* in the list of large.c */
     int32_t listed;        /* there */
     uint32_t site;         /* the line that made it, if it is: cudago_site */
+    int32_t at_once;       /* the release function is to make the stream wait for uses elsewhere: late.c */
 } cudago_pool_cell;
 
 /* A cudago_pool_cell of CUDAGO_CELL_PINNED or CUDAGO_CELL_MANAGED: memory of a pool that the host can read. Host memory of
@@ -147,6 +148,13 @@ QUIET cudago_cell *cudago_pooled_cell_fill(ResourceObject *self, cudago_pool_cel
  * a callback if may_stick says so. */
 QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r);
 QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c);
+/* late.c: where work in other streams may use it. */
+QUIET const cudago_use *cudago_far_use(cudago_pool_cell *c); /* pending in another stream than its own, or NULL */
+/* For the release function, which is called again if it is late: 0 if it is not. May release the GIL. */
+int cudago_is_late(cudago_pool_cell *c);
+/* Gives back what is late in streams of a device, which these then make wait; returns how many. Runs Python. */
+int cudago_late_give(int32_t device);
+PyObject *cudago_give_late(PyObject *module, PyObject *device);
 /* A cell without anything in it, and its end; NULL: no memory. Only with the GIL. */
 QUIET cudago_pool_cell *cudago_pool_cell_new(void);
 QUIET void cudago_pool_cell_free(cudago_pool_cell *c);

@@ -71,6 +71,7 @@ int cudago_reclaim(const StreamObject *on) {
     if (!may_reclaim()) return 0;
     PyErr_Clear();
     cudago_drain();
+    for (int32_t device = 0; device < CUDAGO_MAX_DEVICES; device++) cudago_late_give(device);
     int left = PATIENCE_MS;
     Py_BEGIN_ALLOW_THREADS
     cudagoProveExposed(); /* the reaper does not, and waits for the callbacks in them */

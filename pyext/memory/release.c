@@ -37,10 +37,13 @@ static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
      * waits for them all. */
     uintptr_t stream = c->stream->h == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : c->stream->h;
     int32_t strict = cudago_relax(&mode);
-    *r = cudago_ctx_enter(c->stream->ctx, &pushed);
-    int done = !*r || cudago_result_persists(*r);
-    if (!*r) *r = cu.cuMemFreeAsync(c->cell.ptr, stream);
-    cudago_ctx_leave(pushed);
+    /* Without the GIL another thread may make the stream join a capture, for which it takes Go's lock: see record.c. */
+    int locked = cudago_record_begins(), joins = locked && (cudago_capture_open(c->stream, r) || *r);
+    if (!joins) *r = cudago_ctx_enter(c->stream->ctx, &pushed);
+    int done = !joins && (!*r || cudago_result_persists(*r));
+    if (done && !*r) *r = cu.cuMemFreeAsync(c->cell.ptr, stream);
+    if (!joins) cudago_ctx_leave(pushed);
+    cudago_record_ends(locked);
     cudago_relax_end(strict, &mode);
     return done;
 }
@@ -99,18 +102,11 @@ static QUIET int is_gone(const cudago_pool_cell *c) {
     return !c->cell.ptr || cudago_forked || cudago_closed ||
            (cudago_stream_lost(c->stream) && !cudago_resetting(c->stream->device));
 }
-/* Is there a use on another stream to be joined? */
-static QUIET int has_to_join(cudago_pool_cell *c) {
-    cudago_use *use = cudago_uses_at(&c->cell.uses);
-    for (uint32_t i = 0; i < c->cell.uses.n; i++)
-        if (use[i].clock != c->stream->clock && cudago_pending(use[i].clock, use[i].position)) return 1;
-    return 0;
-}
 /* May a call of the release wait for a thread that waits for a callback? See cudago_step_aside. Without a thread of ours
  * in the driver only one of another library can be stuck: a free waits for it in a stream that both have, a join in any. */
 QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c) {
     if (!cudago_callbacks_alive) return 0;
-    return cudago_exclusive || cudago_queues_busy() || c->stream->foreign || c->stream->clock->exposed || has_to_join(c);
+    return cudago_exclusive || cudago_queues_busy() || c->stream->foreign || c->stream->clock->exposed || cudago_far_use(c);
 }
 static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
@@ -133,6 +129,7 @@ void cudago_release_pool(cudago_cell *cell) {
         cudago_put_off(cell);
         return;
     }
+    if (!is_gone(c) && cudago_is_late(c)) return;
     if (!is_gone(c) && !free_or_later(c, &r)) {
         cudago_put_off(cell);
         /* Drain soon: nothing else triggers a retry. */

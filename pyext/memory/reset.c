@@ -156,6 +156,7 @@ PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused) {
         cudagoResetRefused(device, &st);
         return cudago_raise(&st), NULL;
     }
+    cudago_late_give(device); /* nobody holds it */
     if (may_reset(device)) return NULL;
     cudago_generation_move(device, 1); /* from here on nothing begins */
     int r = wait_outside(device) || cudago_wait_for_far_uses(device) ? -1 : 0;

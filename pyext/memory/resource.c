@@ -303,6 +303,20 @@ int cudago_read_allocate(PyObject *const *args, Py_ssize_t n, PyObject *names, P
     return PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream"), -1;
 }
 
+/* After an allocation has failed: once more, with what is late given back in the order of streams; and if that is not enough
+ * when what is under way has ended. */
+static cudago_cell *allocate_again(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    int more = stream && cudago_late_give(stream->device);
+    PyErr_Restore(type, value, trace);
+    if (more) PyErr_Clear();
+    cudago_cell *cell = more ? allocate(self, size, stream) : NULL;
+    if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError) && cudago_reclaim(stream) > 0) cell = allocate(self, size, stream);
+    if (!cell) cudago_explain_memory(size);
+    return cell;
+}
+
 /* allocate(size, *, stream) of a memory resource. */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
@@ -326,10 +340,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         cudago_note_site();
         if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;
         cudago_cell *cell = allocate(self, size, stream);
-        if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) {
-            if (cudago_reclaim(stream) > 0) cell = allocate(self, size, stream);
-            if (!cell) cudago_explain_memory(size);
-        }
+        if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) cell = allocate_again(self, size, stream);
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
         if (buffer) ((BufferObject *)buffer)->grows = virtual && size;
         if (buffer && hold_for_capture(cell, self, stream)) Py_CLEAR(buffer);

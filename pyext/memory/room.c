@@ -18,6 +18,7 @@ static PyMethodDef functions[] = {
     {"_all_buffers", cudago_buffers, METH_NOARGS, NULL},
     {"_set_dying", cudago_set_dying, METH_O, NULL},
     {"_largest", cudago_largest, METH_O, NULL},
+    {"_give_late", cudago_give_late, METH_O, NULL},
     {"_given", METHOD(cudago_given), METH_FASTCALL, NULL},
     {"_device_new", cudago_device_new, METH_O, NULL},
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},

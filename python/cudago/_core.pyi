@@ -661,8 +661,9 @@ class Buffer:
 
         Notes
         -----
-        Stream-ordered: the memory is freed after the work queued on its stream. If the free would
-        become part of a capture, it is postponed until the capture ends; what that capture itself
+        Stream-ordered: the memory is freed after the work queued on its stream, and once work on
+        other streams that uses it has ended: no stream waits for that. If the free would become
+        part of a capture, it is postponed until the capture ends; what that capture itself
         has allocated, a node of it frees.
 
         References
@@ -2075,6 +2076,7 @@ def _buffer_adopt(
 def _tensor_through(
     owner: object, address: int, device: int, readonly: bool, dtype: str, shape: tuple[int, ...], /
 ) -> _tensor.Tensor: ...
+def _give_late(device: Device, /) -> bool: ...
 def _largest(count: int, /) -> list[tuple[int, int, str, int, str | None]]: ...
 def _given(resource: object, buffer: object, nbytes: int, /) -> _buffers.Buffer: ...
 def _account() -> Account: ...

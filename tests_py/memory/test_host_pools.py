@@ -99,11 +99,12 @@ def test_in_the_order_of_streams(pool, device, stream):
         first.fill(1, stream=stream)
         other.wait(stream)
         out.buffer.copy_from(first, stream=other)
-        first.close()  # on stream, behind the copy on other
+        first.close()  # goes back behind the copy on other
         second = pool.allocate(SIZE, stream=stream)
         second.fill(2, stream=stream)
         second.close()
         assert not stream.is_done
+        stream.wait(other)
     assert (out.numpy(stream=stream) == 1).all()
 
 

@@ -88,9 +88,9 @@ Dropped, or closed, while work still uses it, memory of every kind is kept until
 ended, on whatever device it runs,
 and is given back once: {kept}.
 
-* Memory of a pool goes back in the order of its stream, behind its uses in others; what belongs
-  to no stream, as pinned and
-  managed memory does, once all its uses have ended.
+* Memory of a pool goes back in the order of its stream, once its uses in others have ended; what
+  belongs to no stream, as pinned and
+  managed memory does, once all its uses have. No stream waits for that: see :doc:`/concepts/streams`.
 * :meth:`Device.reset` waits for what other devices do with memory of the device, and is refused
   while pinned or managed memory of
   it is open, or while other libraries have tensors over its memory.

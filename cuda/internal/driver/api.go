@@ -170,10 +170,11 @@ type StreamAPI interface {
 	CuStreamBeginCapture(s CUstream, mode CUstreamCaptureMode) CUresult
 	CuStreamEndCapture(s CUstream) (CUgraph, CUresult)
 	CuStreamIsCapturing(s CUstream) (CUstreamCaptureStatus, CUresult)
-	// CuStreamGetCaptureInfo answers at any time; with deps only while no other
-	// thread captures into that graph, or ends the capture: nothing synchronizes
-	// what they are read from. A thread of driver 580.159 that asks for them beside
-	// one that ends the capture dies by SIGSEGV.
+	// CuStreamGetCaptureInfo is not to be called while another thread ends the
+	// capture, of which s may be a stream that has joined: driver 580.159 dies by
+	// SIGSEGV, also if nothing but the number is asked for. With deps nobody may
+	// capture into that graph either: nothing synchronizes what they are read from.
+	// CuStreamIsCapturing is always allowed.
 	CuStreamGetCaptureInfo(s CUstream, deps bool) (CaptureInfo, CUresult)
 	// CuStreamUpdateCaptureDependencies changes what the next operation that s
 	// captures depends on: by flags, nodes are added to it, or replace it. s must

@@ -214,6 +214,8 @@ class ArenaMemoryResource(MemoryResource):
         size, capturing = -(-nbytes // ALIGNMENT) * ALIGNMENT, on.is_capturing
         key = 0 if capturing else stream_key(on)
         start = block.regions.take(size, holder, key)
+        if start is None and not capturing and _core._give_late(on.device):
+            start = block.regions.take(size, holder, key)
         if start is None and not capturing:
             start = _take_behind(block.regions, size, holder, on)
         if start is None:

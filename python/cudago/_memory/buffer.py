@@ -136,9 +136,9 @@ class Buffer(_core.Buffer):
 
         Notes
         -----
-        When the last user of the memory has let go, `stream` waits for the work on other streams
-        that uses it, and the owner is dropped: on any thread, but not before what it does in the
-        order of `stream` comes after all uses.
+        When the last user of the memory has let go, and work on other streams that uses it has
+        ended, the owner is dropped: on any thread, but not before what it does in the order of
+        `stream` comes after all uses.
 
         References
         ----------

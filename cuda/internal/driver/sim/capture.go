@@ -337,17 +337,21 @@ func (c *capture) isJoined() bool {
 }
 
 func (d *simulator) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureStatus, driver.CUresult) {
-	info, r := d.CuStreamGetCaptureInfo(h, false)
+	info, r := d.captureInfo(h, false)
 	return info.Status, r
 }
 
 func (d *simulator) CuStreamGetCaptureInfo(h driver.CUstream, deps bool) (driver.CaptureInfo, driver.CUresult) {
+	if s, r := d.stream(h); r == driver.CUDA_SUCCESS {
+		defer d.enterAsk(s)()
+	}
+	return d.captureInfo(h, deps)
+}
+
+func (d *simulator) captureInfo(h driver.CUstream, deps bool) (driver.CaptureInfo, driver.CUresult) {
 	s, r := d.stream(h)
 	if r != driver.CUDA_SUCCESS || d.capturing.Load() == 0 {
 		return driver.CaptureInfo{}, r
-	}
-	if deps {
-		defer d.enterAsk(s)()
 	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()

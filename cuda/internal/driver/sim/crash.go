@@ -24,7 +24,7 @@ import (
 type traffic struct {
 	events    atomic.Int32           // calls that record an event in it, or destroy one that was recorded in its capture
 	capturing atomic.Pointer[string] // the call that begins or ends a capture
-	asking    atomic.Int32           // calls that ask for dependencies in its capture, also of a stream that joined it
+	asking    atomic.Int32           // calls that ask about its capture, also of a stream that joined it
 }
 
 var beginsCapture, endsCapture = "cuStreamBeginCapture", "cuStreamEndCapture"
@@ -61,10 +61,10 @@ func (d *simulator) enterEvent(s *stream, call string) {
 
 func (d *simulator) leaveEvent(s *stream) { s.traffic.events.Add(-1) }
 
-const asksInCapture = "cuStreamGetCaptureInfo asked for the dependencies of the next operation in its capture"
+const asksInCapture = "cuStreamGetCaptureInfo asked about its capture"
 
-// enterAsk is at the head of a call that asks for dependencies in the capture of
-// s, if there is one.
+// enterAsk is at the head of a call that asks about the capture of s, if there is
+// one: more than whether there is.
 func (d *simulator) enterAsk(s *stream) (leave func()) {
 	c := s.capture.Load()
 	if c == nil {

@@ -148,7 +148,7 @@ func TestDestroyOfCapturedEventAfterEnd(t *testing.T) {
 
 // captureAndAsk captures in a stream that another joins, about which another thread
 // asks the driver.
-func (o *one) captureAndAsk(t *testing.T, n int, deps bool) {
+func (o *one) captureAndAsk(t *testing.T, n int, ask func(driver.CUstream) driver.CUresult) {
 	t.Helper()
 	joins, r := o.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)
 	ok(t, r)
@@ -161,8 +161,7 @@ func (o *one) captureAndAsk(t *testing.T, n int, deps bool) {
 			case <-done:
 				return
 			default:
-				_, r := o.CuStreamGetCaptureInfo(joins, deps)
-				ok(t, r)
+				ok(t, ask(joins))
 			}
 		}
 	})
@@ -178,19 +177,27 @@ func (o *one) captureAndAsk(t *testing.T, n int, deps bool) {
 	asks.Wait()
 }
 
-func TestDependenciesAreAskedForAmidAnEnd(t *testing.T) {
+func TestQuestionAmidTheEndOfACapture(t *testing.T) {
 	o, c := openHostile(t)
-	o.captureAndAsk(t, 200, true)
-	texts := c.take()
-	require.NotEmpty(t, texts)
-	for _, text := range texts {
-		require.Regexp(t, `cuStreamGetCaptureInfo asked for the dependencies`, text)
+	for _, deps := range []bool{false, true} {
+		o.captureAndAsk(t, 200, func(s driver.CUstream) driver.CUresult {
+			_, r := o.CuStreamGetCaptureInfo(s, deps)
+			return r
+		})
+		texts := c.take()
+		require.NotEmpty(t, texts)
+		for _, text := range texts {
+			require.Regexp(t, `cuStreamGetCaptureInfo asked about its capture`, text)
+		}
 	}
 }
 
-func TestOneAsksAmidAnEndWhetherItCaptures(t *testing.T) {
+func TestOneMayAskAmidTheEndWhetherItCaptures(t *testing.T) {
 	o, c := openHostile(t)
-	o.captureAndAsk(t, 200, false)
+	o.captureAndAsk(t, 200, func(s driver.CUstream) driver.CUresult {
+		_, r := o.CuStreamIsCapturing(s)
+		return r
+	})
 	require.Empty(t, c.take())
 }
 
