@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 
 	"cuda/internal/dl":                   {"internal/pathname"},
 	"cuda/internal/nvrtc":                {"cuda/internal/dl", "internal/pathname"},
-	"cuda/internal/nvjitlink":            {"cuda/internal/dl", "internal/pathname"},
+	"cuda/internal/nvjitlink":            {"cuda/internal/dl"},
 	"cuda/internal/nvvm":                 {"cuda/internal/dl", "internal/pathname"},
 	"cuda/internal/codecache":            {"internal/pathname"},
 	"cuda/internal/driver":               {},
