@@ -54,7 +54,6 @@ DEFERRED = {
     ("cudago._memory.device", "cudago._stream.ipc"): SHARED,
     ("cudago._memory.resource", "cudago._memory.ipc"): SHARED,
     ("cudago._stream.event", "cudago._stream.ipc"): SHARED,
-    ("cudago._memory.device", "cudago._memory.limits"): "few limits are changed",
     ("cudago._memory.device", "cudago._memory.graph_memory"): "few look at it",
     ("cudago._memory.device", "cudago._memory.monitor"): "loads dataclasses; few programs ask",
     ("cudago._memory.summary", "cudago._graph.who"): "graphs are loaded when one is made",

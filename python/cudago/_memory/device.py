@@ -20,6 +20,7 @@ from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
 from .._stream.stream import Stream, _made
 from ..errors import ClosedError
+from .limits import DeviceLimits
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ..typing import StreamLike
     from .buffer import Buffer
     from .graph_memory import GraphMemory
-    from .limits import DeviceLimits
     from .monitor import DeviceMonitor
 
 __all__ = ["Device"]
@@ -151,9 +151,6 @@ class Device(_core.Device):
     @property
     def limits(self) -> DeviceLimits:
         """The limits of the device that can be changed, such as the heap of kernels."""
-        with late:
-            from .limits import DeviceLimits
-
         return DeviceLimits(self.ordinal)
 
     @property
