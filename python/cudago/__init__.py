@@ -48,12 +48,12 @@ _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 from . import _exit  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
+from ._import_at_exit import imported as _imported  # noqa: E402
 from ._kernel.attributes import KernelAttributes  # noqa: E402
 from ._kernel.configured import ConfiguredKernel  # noqa: E402
 from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
 from ._kernel.object_code import ObjectCode  # noqa: E402
-from ._late import imported as _imported  # noqa: E402
 from ._memory.allocation import Allocation  # noqa: E402
 from ._memory.batch import copy_batch, prefetch_batch  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402

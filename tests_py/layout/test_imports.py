@@ -205,7 +205,7 @@ def test_functions_import_where_an_end_of_the_interpreter_is_told():
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in unguarded(function)
     ]
-    assert found == [], "put it into a block `with late`: see cudago._late"
+    assert found == [], "put it into a block `with late`: see cudago._import_at_exit"
 
 
 def test_what_is_optional_is_imported_where_its_absence_at_exit_is_told():

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
 from .._card import card
-from .._cold import read
 from .._gopy import api
-from .._late import late
+from .._gopy_call import read
+from .._import_at_exit import late
 from .._native import final, or_closed, text, whole
 from .._ordinal import device_at
 from .._stream.event import Event
