@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/cuda/internal/dl"
 	"github.com/cudago/cudago/cuda/internal/nvjitlink"
 	"github.com/cudago/cudago/cuda/internal/nvvm"
 )
@@ -119,7 +120,7 @@ func TestNewestPTX(t *testing.T) {
 func TestIRWithoutALinker(t *testing.T) {
 	compiler, _, dev := openIRStub(t, Cubin)
 	compiler.out.Code = []byte(".version 9.5\n")
-	missing := &nvjitlink.NotFoundError{Tried: []string{"/nowhere: no such file"}, Advice: "get cudago[link]"}
+	missing := &dl.NotFoundError{Tried: []dl.Attempt{{Place: "/nowhere", Why: "no such file"}}, Advice: "get cudago[link]"}
 	dev.Driver().linker = func() (nvjitlink.Linker, error) { return nil, missing }
 	_, err := irProgram(t, dev, "ir", ProgramOptions{Name: "a.ll"}).Compile(dev, "")
 	require.ErrorIs(t, err, missing)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/cuda/internal/dl"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
 )
 
@@ -133,7 +134,7 @@ func TestCompileErrors(t *testing.T) {
 
 func TestCompileWithoutACompiler(t *testing.T) {
 	_, dev := openCompilerStub(t, PTX, 75)
-	missing := &nvrtc.NotFoundError{Tried: []nvrtc.Attempt{{Place: "libnvrtc.so.13", Why: "no such file"}}}
+	missing := &dl.NotFoundError{Tried: []dl.Attempt{{Place: "libnvrtc.so.13", Why: "no such file"}}}
 	dev.Driver().compiler = func() (nvrtc.Compiler, error) { return nil, missing }
 	p, err := dev.Driver().NewProgram("source", CPlusPlus, ProgramOptions{Name: "a.cu"})
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ const module = "github.com/cudago/cudago"
 const root = "../.."
 
 // mayImport lists, for each package, the packages of this module that its
-// non-test files may import. ARCHITECTURE.md draws the same arrows.
+// non-test files may import. ARCHITECTURE.md draws the main ones.
 var mayImport = map[string][]string{
 	"pyext":           {"pyext/module", "pyext/api"},
 	"pyext/module":    {"pyext/finalizer", "pyext/xla", "pyext/graph", "pyext/kernel", "pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "pyext/api", "graph"},
@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 
 	"cuda/internal/dl":                   {"internal/pathname"},
 	"cuda/internal/nvrtc":                {"cuda/internal/dl", "internal/pathname"},
-	"cuda/internal/nvjitlink":            {"cuda/internal/dl", "internal/pathname"},
+	"cuda/internal/nvjitlink":            {"cuda/internal/dl"},
 	"cuda/internal/nvvm":                 {"cuda/internal/dl", "internal/pathname"},
 	"cuda/internal/codecache":            {"internal/pathname"},
 	"cuda/internal/driver":               {},

@@ -20,14 +20,18 @@
 // (a cta), warps, frames and control flow. Below it, each knowing only what
 // stands further down:
 //
-//	check     races, and reads of what nobody wrote
-//	lane      what each instruction does over the lanes of a warp
-//	fault     the errors that stop kernels
-//	matrix    products of matrices that a warp's lanes hold
-//	memory    device memory, mappings, host ranges, peers
-//	shadow    what the checks remember of memory
-//	register  rows of 32 values
-//	numeric   one lane's arithmetic
+//	check       races, and reads of what nobody wrote
+//	lane        what each instruction does over the lanes of a warp
+//	fault       the errors that stop kernels
+//	descriptor  what kernels are handed instead of an address: tensor maps, textures, surfaces
+//	matrix      products of matrices that a warp's lanes hold
+//	memory      device memory, mappings, host ranges, peers
+//	shadow      what the checks remember of memory
+//	register    rows of 32 values
+//	numeric     one lane's arithmetic
+//
+// Package sweep has the tests of arithmetic, vmtest and thin what tests share,
+// and benchsim is the benchmark.
 //
 // Every access is checked against the allocation that it hits.
 //

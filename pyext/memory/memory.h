@@ -66,10 +66,6 @@ void cudago_explain_memory(uint64_t size);
 extern PyObject *cudago_allocated;
 PyObject *cudago_tell_allocated(PyObject *buffer, PyObject *resource);
 
-/* account.c */
-PyObject *cudago_account_new(PyObject *module, PyObject *unused);
-int cudago_account_types_init(PyObject *module);
-
 /* tally.c: how much memory of each kind without a pool is held, and at most was. Guarded by the GIL. */
 enum { TALLY_PINNED,
        TALLY_REGISTERED, /* page-locked where it is */

@@ -7,7 +7,6 @@
 /* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
-    {"_account", cudago_account_new, METH_NOARGS, NULL},
     {"_array_new", cudago_array_new, METH_VARARGS, NULL},
     {"_array_level", cudago_array_level, METH_VARARGS, NULL},
     {"_buffer_adopt", METHOD(cudago_buffer_adopt), METH_FASTCALL, NULL},
@@ -53,7 +52,6 @@ int cudago_memory_room(PyObject *module) {
         cudago_add_type(module, CLS_POINTER, &cudago_pointer_spec) ||
         cudago_add_type(module, CLS_EXTERNAL, &cudago_external_spec) ||
         cudago_add_type(module, CLS_ARRAY, &cudago_array_spec) ||
-        cudago_add_type(module, CLS_MIPMAPPED, &cudago_mipmapped_spec) ||
-        cudago_account_types_init(module)) return -1;
+        cudago_add_type(module, CLS_MIPMAPPED, &cudago_mipmapped_spec)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

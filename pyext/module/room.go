@@ -5,6 +5,11 @@
 
 // Package module is the root of the border to Python: it builds _core from the
 // rooms, and shuts them down.
+//
+// PyInit__core is the only symbol that the library exports. The half that gopy
+// makes of package api, _gobind, is in the same library: module.c finds it through
+// a weak reference and makes it an attribute of _core, and python/cudago/_gopy
+// registers it under the name that gopy's Python code imports.
 package module
 
 /*

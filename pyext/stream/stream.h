@@ -55,7 +55,7 @@ typedef struct cudago_clock {
 } cudago_clock;
 QUIET void cudago_clock_release(cudago_clock *c); /* any thread */
 
-/* References that work in flight keeps: keep.c. */
+/* References that work in flight keeps: inflight_refs.c. */
 typedef struct {
     uint64_t position; /* of the latest work that uses them */
     uint64_t covered;  /* up to here the event stands behind the work; 0: it has not been recorded */
@@ -304,7 +304,7 @@ int cudago_wait_position(uint64_t stream, uint64_t position); /* up to a positio
 QUIET int cudago_is_untouched(const cudago_stream *s);
 int cudago_wait_a_moment(void); /* for that: releases the GIL. -1 with an exception of a signal */
 
-/* --- turns: turn.c ------------------------------------------------------------------------------------------------ */
+/* --- turns: gil_policy.c ------------------------------------------------------------------------------------------ */
 
 QUIET int cudago_queues_busy(void);    /* is a call in the driver with work, having released the GIL? */
 QUIET int cudago_streams_polled(void); /* does a wait ask the driver? Go does not know of it; it ends soon */
@@ -361,7 +361,7 @@ QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t
 /* Is the stream capturing, so that nothing can stand behind that position until the capture ends? */
 QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 
-/* Takes over references and keeps them until position of s has ended, and a moment longer: keep.c. */
+/* Takes over references and keeps them until position of s has ended, and a moment longer: inflight_refs.c. */
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);
 cudago_batch *cudago_batch_take(cudago_stream *s); /* the open batch, now the caller's, or NULL. Any thread */
 int cudago_batch_is_open(cudago_stream *s);        /* and no thread adds to it. Any thread */

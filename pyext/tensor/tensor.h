@@ -3,16 +3,16 @@
 
 /* tensor.h: typed, shaped views of memory, and their exchange with other libraries. All functions need the GIL.
  *
- *   tensor.c          the type, its life and its attributes
- *   tensor_dtype.c    element types between Python and DLPack
- *   tensor_index.c    t[...], T, transpose, reshape
- *   tensor_host.c     the buffer protocol, __cuda_array_interface__, copies on the host
- *   tensor_buffer.c   from Buffer to Tensor and back
- *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
- *   tensor_import.c   from_dlpack, foreign kernel arguments
- *   tensor_lent.c     what PyTorch lends, and its storages
- *   tensor_table.c    DLPack's C exchange table: ours, and those of other types
- *   tensor_trace.c    counts of exchanges, and notes of where they were made */
+ *   tensor.c   the type, its life and its attributes
+ *   dtype.c    element types between Python and DLPack
+ *   index.c    t[...], T, transpose, reshape
+ *   host.c     the buffer protocol, __cuda_array_interface__, copies on the host
+ *   buffer.c   from Buffer to Tensor and back
+ *   export.c   __dlpack__, __dlpack_device__, to_torch
+ *   import.c   from_dlpack, foreign kernel arguments
+ *   lent.c     what PyTorch lends, and its storages
+ *   table.c    DLPack's C exchange table: ours, and those of other types
+ *   trace.c    counts of exchanges, and notes of where they were made */
 #pragma once
 #include "memory/memory.h"
 
@@ -194,7 +194,7 @@ int cudago_never_changes(PyObject *o); /* its library has read-only tensors and 
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* A Tensor that owns m, a tensor of peer's. On failure m still belongs to the caller. */
 PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer);
-PyObject *cudago_tensor_through(PyObject *module, PyObject *args); /* tensor_interface.c */
+PyObject *cudago_tensor_through(PyObject *module, PyObject *args); /* interface.c */
 void cudago_let_object_go(void *object); /* drops a reference; what that runs meets no exception that is on its way */
 /* Moves the tensor of a new `__dlpack__` capsule of peer's into a new cell: describes it in out and computes the extent
  * that it reaches. */
@@ -231,14 +231,14 @@ static inline cudago_producer cudago_producer_of(PyTypeObject *type) {
 }
 int cudago_exchange_init(PyObject *type);
 
-/* tensor_import.c, for tensor_lent.c */
+/* import.c, for lent.c */
 int cudago_import_refuse(const char *why, const DLTensor *d); /* BufferError; returns -1 */
 int cudago_import_refused(PyObject *o); /* after a failure of its table: the exception as BufferError; returns -1 */
 /* Makes the consumer's stream, of which -1 is none, wait for what the producer has queued. 1 if it had to, which may have
  * released the GIL; 0 if there was nothing to do; -1 with an exception. */
 int cudago_import_order(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream);
 
-/* tensor_lent.c */
+/* lent.c */
 QUIET int cudago_may_be_negated(const DLTensor *d, const cudago_extent *e);
 /* 1: *cell is of what o lends, and keeps o and its storage; d describes it, e is its extent, and the consumer's stream is
  * ordered. 0: use __dlpack__. -1 with an exception. Nothing may run between this and the use of d, since it might change
@@ -250,7 +250,7 @@ int cudago_storage_way(PyTypeObject *type); /* runs Python */
  * exception that ends the program. */
 int cudago_storage_keep(cudago_cell *c, const cudago_producer *p, PyObject *o);
 
-/* tensor_storage.c: where one of PyTorch's storages says where its memory is, and how much. Valid as long as the cell. */
+/* storage.c: where one of PyTorch's storages says where its memory is, and how much. Valid as long as the cell. */
 typedef struct {
     const volatile uint64_t *data, *size; /* NULL: it is no such storage's memory, or not known */
     uint64_t begin;                       /* what data said when the memory was taken */

@@ -48,14 +48,21 @@ _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 from . import _exit  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
+from ._import_at_exit import imported as _imported  # noqa: E402
 from ._kernel.attributes import KernelAttributes  # noqa: E402
+from ._kernel.configured import ConfiguredKernel  # noqa: E402
 from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
 from ._kernel.object_code import ObjectCode  # noqa: E402
-from ._late import imported as _imported  # noqa: E402
+from ._memory.allocation import Allocation  # noqa: E402
+from ._memory.batch import copy_batch, prefetch_batch  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
+from ._memory.external import ExternalMemory  # noqa: E402
+from ._memory.hooks import memory_hooks  # noqa: E402
 from ._memory.host_resource import ManagedMemoryResource, PinnedMemoryResource  # noqa: E402
+from ._memory.limits import DeviceLimits  # noqa: E402
+from ._memory.profiler import profiler  # noqa: E402
 from ._memory.properties import DeviceProperties  # noqa: E402
 from ._memory.resource import (  # noqa: E402
     DeviceMemoryResource,
@@ -65,7 +72,11 @@ from ._memory.resource import (  # noqa: E402
 from ._stream.event import Event  # noqa: E402
 from ._stream.fork import Fork  # noqa: E402
 from ._stream.green import GreenContext, SMPartition  # noqa: E402
+from ._stream.semaphore import ExternalSemaphore  # noqa: E402
 from ._stream.stream import Stream  # noqa: E402
+from ._stream.timer import timer  # noqa: E402
+from ._tensor.creation import asarray, empty, full, zeros  # noqa: E402
+from ._tensor.creation_like import arange, empty_like, full_like, ones, ones_like, zeros_like  # noqa: E402
 from ._tensor.dlpack import (  # noqa: E402
     ExchangeCount,
     ExchangeStats,
@@ -139,7 +150,6 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
         Holder,
         who_retains,
     )
-    from ._kernel.configured import ConfiguredKernel
     from ._kernel.info import KernelInfo
     from ._kernel.linker import (
         Linker,
@@ -147,40 +157,18 @@ if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
     )
     from ._kernel.program import Program
     from ._kernel.program_options import ProgramOptions
-    from ._memory.allocation import Allocation
     from ._memory.arena import ArenaMemoryResource, ArenaStatistics
-    from ._memory.batch import copy_batch, prefetch_batch
-    from ._memory.external import ExternalMemory
     from ._memory.graph_memory import GraphMemory
-    from ._memory.hooks import memory_hooks
     from ._memory.ipc import IPCAllocationHandle, IPCBufferDescriptor
-    from ._memory.limits import DeviceLimits
     from ._memory.monitor import (
         DeviceMonitor,
         DeviceProcess,
     )
     from ._memory.pool import PoolOptions, PoolStatistics
-    from ._memory.profiler import profiler
     from ._memory.summary import memory_summary
     from ._memory.tracking import TrackingMemoryResource, TrackingStatistics
     from ._stream.ipc import IPCEventDescriptor
-    from ._stream.semaphore import ExternalSemaphore
-    from ._stream.timer import timer
     from ._tensor.array import OpaqueArray
-    from ._tensor.creation import (
-        asarray,
-        empty,
-        full,
-        zeros,
-    )
-    from ._tensor.creation_like import (
-        arange,
-        empty_like,
-        full_like,
-        ones,
-        ones_like,
-        zeros_like,
-    )
     from ._tensor.elementwise import (
         ElementwiseKernel,
         elementwise,
@@ -337,30 +325,19 @@ _LATER = {
     "_graph.retained": "Retained",
     "_graph.slot": "slot",
     "_graph.who": "Holder who_retains",
-    "_kernel.configured": "ConfiguredKernel",
     "_kernel.info": "KernelInfo",
     "_kernel.linker": "Linker LinkerOptions",
     "_kernel.program": "Program",
     "_kernel.program_options": "ProgramOptions",
-    "_memory.batch": "copy_batch prefetch_batch",
     "_memory.ipc": "IPCAllocationHandle IPCBufferDescriptor",
-    "_memory.allocation": "Allocation",
     "_memory.arena": "ArenaMemoryResource ArenaStatistics",
-    "_memory.hooks": "memory_hooks",
     "_memory.graph_memory": "GraphMemory",
-    "_memory.limits": "DeviceLimits",
     "_memory.monitor": "DeviceMonitor DeviceProcess",
     "_memory.pool": "PoolOptions PoolStatistics",
-    "_memory.profiler": "profiler",
     "_memory.summary": "memory_summary",
     "_stream.ipc": "IPCEventDescriptor",
-    "_stream.semaphore": "ExternalSemaphore",
-    "_memory.external": "ExternalMemory",
     "_memory.tracking": "TrackingMemoryResource TrackingStatistics",
-    "_stream.timer": "timer",
     "_tensor.array": "OpaqueArray",
-    "_tensor.creation": "asarray empty full zeros",
-    "_tensor.creation_like": "arange empty_like full_like ones ones_like zeros_like",
     "_tensor.elementwise": "ElementwiseKernel elementwise",
     "_tensor.mipmap": "MipmappedArray",
     "_tensor.reduce": "ReduceKernel reduce",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._late import late
+from ._import_at_exit import late
 
 
 def card(self: object) -> str:

@@ -11,9 +11,9 @@ import threading
 from typing import TYPE_CHECKING, cast
 
 from . import _core, _libraries
-from ._cold import read, read_unopened
 from ._gopy import api
-from ._late import late
+from ._gopy_call import read, read_unopened
+from ._import_at_exit import late
 
 if TYPE_CHECKING:
     from .typing import DriverChoice, DriverName

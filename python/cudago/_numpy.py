@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ._late import imported
+from ._import_at_exit import imported
 
 
 class _NumPy:

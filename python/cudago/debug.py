@@ -21,7 +21,7 @@ from . import _core
 from ._graph.exec import GraphExec
 from ._graph.graph import Graph
 from ._graph.watch import Watcher, is_watching
-from ._late import late
+from ._import_at_exit import late
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline

@@ -54,7 +54,6 @@ DEFERRED = {
     ("cudago._memory.device", "cudago._stream.ipc"): SHARED,
     ("cudago._memory.resource", "cudago._memory.ipc"): SHARED,
     ("cudago._stream.event", "cudago._stream.ipc"): SHARED,
-    ("cudago._memory.device", "cudago._memory.limits"): "few limits are changed",
     ("cudago._memory.device", "cudago._memory.graph_memory"): "few look at it",
     ("cudago._memory.device", "cudago._memory.monitor"): "loads dataclasses; few programs ask",
     ("cudago._memory.summary", "cudago._graph.who"): "graphs are loaded when one is made",
@@ -206,7 +205,7 @@ def test_functions_import_where_an_end_of_the_interpreter_is_told():
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in unguarded(function)
     ]
-    assert found == [], "put it into a block `with late`: see cudago._late"
+    assert found == [], "put it into a block `with late`: see cudago._import_at_exit"
 
 
 def test_what_is_optional_is_imported_where_its_absence_at_exit_is_told():

@@ -50,6 +50,18 @@ func (l Library) Symbol(name string) uintptr {
 	return uintptr(C.cudago_dl_symbol(l.handle, cname))
 }
 
+// Symbols returns the addresses of exported symbols, or which one is missing.
+func (l Library) Symbols(names []string) (at []uintptr, why string) {
+	for _, name := range names {
+		a := l.Symbol(name)
+		if a == 0 {
+			return nil, "lacks " + name
+		}
+		at = append(at, a)
+	}
+	return at, ""
+}
+
 // FileOf returns the file that an address was loaded from; empty if the loader
 // does not know.
 func FileOf(address uintptr) string {

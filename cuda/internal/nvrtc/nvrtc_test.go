@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/dl"
 )
 
 // wheels prints the library directories of NVIDIA's wheels, one per line.
@@ -178,32 +180,14 @@ func TestOpenNamesThePlaces(t *testing.T) {
 	if err == nil {
 		t.Skip("the system has an NVRTC, so that nothing is missing")
 	}
-	var missing *NotFoundError
+	var missing *dl.NotFoundError
 	require.ErrorAs(t, err, &missing)
-	require.Equal(t, Attempt{filepath.Join(empty, "nowhere"), "no such directory"}, missing.Tried[0])
-	require.Equal(t, Attempt{empty, "has none of libnvrtc.so.13, libnvrtc.so.12"}, missing.Tried[1])
+	require.Equal(t, dl.Attempt{Place: filepath.Join(empty, "nowhere"), Why: "no such directory"}, missing.Tried[0])
+	require.Equal(t, dl.Attempt{Place: empty, Why: "has none of libnvrtc.so.13, libnvrtc.so.12"}, missing.Tried[1])
 	require.Equal(t, filepath.Join(broken, "libnvrtc.so.13"), missing.Tried[2].Place)
 	require.NotEmpty(t, missing.Tried[2].Why)
 	require.ErrorContains(t, err, "pip install cudago[sim]")
 	require.ErrorContains(t, err, filepath.Join(empty, "lib64"))
-}
-
-// The loader has a library of this name too, perhaps: what is in the folder counts.
-func TestOpenInTheCurrentFolder(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "libnvrtc.so.13"), []byte("not a library"), 0o600))
-	t.Chdir(dir)
-	here, err := os.Getwd()
-	require.NoError(t, err)
-	for _, named := range []string{".", "./", "../" + filepath.Base(dir)} {
-		var tried []Attempt
-		for _, folder := range (Options{Paths: []string{named}}).First("CUDAGO_NO_SUCH_VARIABLE") {
-			require.Nil(t, openIn(folder, &tried))
-		}
-		require.Len(t, tried, 1)
-		require.Equal(t, here+"/"+strings.TrimSuffix(named, "/")+"/libnvrtc.so.13", tried[0].Place)
-		require.Contains(t, tried[0].Why, "libnvrtc.so.13: ")
-	}
 }
 
 func TestResultNames(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/dl"
 )
 
 // library is the libnvvm of this machine. Those of Python's packages are tested in
@@ -83,10 +85,10 @@ func TestOpenNamesThePlaces(t *testing.T) {
 	if err == nil {
 		t.Skip("the system has a libnvvm, so that nothing is missing")
 	}
-	var missing *NotFoundError
+	var missing *dl.NotFoundError
 	require.ErrorAs(t, err, &missing)
-	require.Contains(t, missing.Tried, filepath.Join(empty, "nowhere", "libnvvm.so.4")+": no such file")
-	require.Contains(t, missing.Tried, filepath.Join(empty, "nvvm", "lib64", "libnvvm.so")+": no such file")
+	require.Contains(t, missing.Tried, dl.Attempt{Place: filepath.Join(empty, "nowhere", "libnvvm.so.4"), Why: "no such file"})
+	require.Contains(t, missing.Tried, dl.Attempt{Place: filepath.Join(empty, "nvvm", "lib64", "libnvvm.so"), Why: "no such file"})
 	require.ErrorContains(t, err, filepath.Join(broken, "libnvvm.so")+": ")
 	require.ErrorContains(t, err, "pip install cudago[nvvm]")
 }

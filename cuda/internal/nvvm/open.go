@@ -9,7 +9,6 @@ import "C"
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/dl"
 	"github.com/cudago/cudago/internal/pathname"
@@ -19,18 +18,14 @@ import (
 // separated as in PATH.
 const PathVariable = "CUDAGO_NVVM_PATH"
 
-// sonames are the files' names: that of CUDA 12 and 13, whose ABI is one, and the
-// only one that NVIDIA's wheel for CUDA 12 has.
-var sonames = []string{"libnvvm.so.4", "libnvvm.so"}
-
-// NotFoundError says that no libnvvm could be opened.
-type NotFoundError struct {
-	Tried  []string // a place, and why it will not do
-	Advice string
-}
-
-func (e *NotFoundError) Error() string {
-	return "NVVM (libnvvm), which compiles NVVM IR, was not found; " + e.Advice + "; looked in\n  " + strings.Join(e.Tried, "\n  ")
+// wanted has the files' names: that of CUDA 12 and 13, whose ABI is one, and the only
+// one that NVIDIA's wheel for CUDA 12 has.
+var wanted = dl.Wanted{
+	What:     "NVVM (libnvvm), which compiles NVVM IR,",
+	Names:    []string{"libnvvm.so.4", "libnvvm.so"},
+	Variable: PathVariable,
+	Folders:  []string{"nvvm/lib64"},
+	Extra:    "nvvm",
 }
 
 // LibdeviceError says that there is no libdevice, or that it cannot be read.
@@ -48,54 +43,31 @@ func (e *LibdeviceError) Error() string {
 // Options says where to look.
 type Options = dl.Search
 
-// Open opens the first libnvvm that it finds: in CUDAGO_NVVM_PATH, in o.Paths, by
-// the loader's own search, then in the toolkits that CUDA_HOME and CUDA_PATH name
-// and in /usr/local/cuda.
+// Open opens the first libnvvm that it finds, as [dl.Find] looks.
 //
-// Errors: [*NotFoundError].
+// Errors: [*dl.NotFoundError].
 func Open(o Options) (*Library, error) {
-	dirs := append(o.First(PathVariable), "") // the loader's own search
-	dirs = append(dirs, dl.InToolkits("nvvm/lib64")...)
-	advice := o.Advice("nvvm", PathVariable)
-	var tried []string
-	for _, dir := range dirs {
-		for _, name := range sonames {
-			file := name
-			if dir != "" {
-				file = pathname.Join(dir, name)
-				if _, err := os.Stat(file); err != nil {
-					tried = append(tried, file+": no such file")
-					continue
-				}
-			}
-			l, why := openFile(file)
-			if l != nil {
-				l.advice = advice
-				return l, nil
-			}
-			tried = append(tried, file+": "+why)
-		}
+	l, err := dl.Find(wanted, o, bind)
+	if err == nil {
+		l.advice = o.Advice(wanted.Extra, PathVariable)
 	}
-	return nil, &NotFoundError{tried, advice}
+	return l, err
 }
 
-func openFile(file string) (l *Library, why string) {
-	library, why := dl.Open(file)
-	if !library.IsOpen() {
+func bind(library dl.Library, _, file string) (l *Library, why string) {
+	at, why := library.Symbols(callNames[:])
+	if why != "" {
 		return nil, why
 	}
 	l = &Library{path: file}
-	for i, name := range callNames {
-		l.fn[i] = C.address(library.Symbol(name))
-		if l.fn[i] == 0 {
-			return nil, "lacks " + name
-		}
+	for i, a := range at {
+		l.fn[i] = C.address(a)
 	}
 	var major, minor C.int
 	if C.nvvmVersion(l.fn[version], &major, &minor) != 0 {
 		return nil, "does not tell its version"
 	}
-	if origin := dl.FileOf(uintptr(l.fn[version])); origin != "" {
+	if origin := dl.FileOf(at[version]); origin != "" {
 		l.path = origin
 	}
 	l.libdevice = libdeviceOf(l.path)

@@ -15,9 +15,9 @@ from typing import Any
 import cudago as cu
 
 from .. import _libraries
-from .._cold import read_unopened
 from .._driver import _notice
 from .._gopy import api
+from .._gopy_call import read_unopened
 
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
 

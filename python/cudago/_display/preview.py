@@ -14,8 +14,8 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from .._ordinal import device_at, devices_in_use
 from .._stream.stream import Stream, _made
 from .._tensor.element import extended_dtype, widened

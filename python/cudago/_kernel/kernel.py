@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
-from .._late import late
+from .._import_at_exit import late
 from .._native import final, items
 from .._ordinal import device_at, device_or_first
 from .attributes import KernelAttributes

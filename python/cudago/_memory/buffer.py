@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card, glance, pretty
-from .._late import late
+from .._import_at_exit import late
 from .._native import final, into_native, items, not_pickled, whole
 from .._ordinal import device_at
 

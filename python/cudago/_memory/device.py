@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
 from .._card import card
-from .._cold import read
 from .._gopy import api
-from .._late import late
+from .._gopy_call import read
+from .._import_at_exit import late
 from .._native import final, or_closed, text, whole
 from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
 from .._stream.stream import Stream, _made
 from ..errors import ClosedError
+from .limits import DeviceLimits
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ..typing import StreamLike
     from .buffer import Buffer
     from .graph_memory import GraphMemory
-    from .limits import DeviceLimits
     from .monitor import DeviceMonitor
 
 __all__ = ["Device"]
@@ -151,9 +151,6 @@ class Device(_core.Device):
     @property
     def limits(self) -> DeviceLimits:
         """The limits of the device that can be changed, such as the heap of kernels."""
-        with late:
-            from .limits import DeviceLimits
-
         return DeviceLimits(self.ordinal)
 
     @property

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from .._native import or_closed
 from .pool import PoolStatistics
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
-from .._late import late
+from .._import_at_exit import late
 from .._native import number_text, whole
 from .._ordinal import device_at
 from .resource import _Pooled, _sizes

@@ -8,8 +8,8 @@ import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _zconstants as _z
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from .._native import number_text
 from ..errors import CUDAError, UnsupportedError
 

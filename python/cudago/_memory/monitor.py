@@ -8,9 +8,9 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from .._cold import read
 from .._driver import driver_name
 from .._gopy import api
+from .._gopy_call import read
 from ..errors import UnsupportedError
 
 __all__ = ["DeviceMonitor", "DeviceProcess"]

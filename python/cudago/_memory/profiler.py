@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from .. import _core
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from .device import Device
 
 __all__ = ["profiler"]

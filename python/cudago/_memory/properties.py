@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _zconstants as _z
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from ..errors import CUDAError, UnsupportedError
 
 __all__ = ["DeviceProperties"]

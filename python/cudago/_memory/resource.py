@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._late import late
+from .._import_at_exit import late
 from .._native import items, number_text, unnamed, whole
 from .._ordinal import device_at
 from .shareable import Shareable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
 from .._card import card
-from .._late import late
+from .._import_at_exit import late
 from .._ordinal import devices_in_use
 from ..errors import ClosedError, OutOfMemoryError
 from .host_resource import ManagedMemoryResource

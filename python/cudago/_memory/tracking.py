@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from weakref import ref
 
 from .. import _core
 from ..errors import ClosedError
 from .allocation import Allocation
+from .replaced import Replaced
 from .resource import MemoryResource
 
 if TYPE_CHECKING:
@@ -42,6 +44,79 @@ class TrackingStatistics:
     count_high: int
     total: int
     total_count: int
+
+
+_Numbers: TypeAlias = tuple[int, ...]  # those of TrackingStatistics
+
+
+class _Memory:
+    """Lives as long as memory that it is attached to."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Account:
+    """What is held, by weak references whose ends are noted, and counted when somebody looks.
+
+    Without a lock: memory may end, and be allocated, by what the collector runs in any of this.
+    """
+
+    __slots__ = ("_ended", "_held", "_numbers")
+
+    def __init__(self) -> None:
+        self._held: dict[ref[_Memory], Allocation] = {}
+        self._ended: dict[ref[_Memory], Any] = {}
+        self._numbers: Replaced[_Numbers] = Replaced((0,) * 6)
+
+    def add(self, what: Allocation) -> _Memory:
+        """Count an allocation until what is returned has gone."""
+        self._settle()
+        memory = _Memory()
+        self._held[ref(memory, self._ended.setdefault)] = what
+        self._count(what.size, 1)
+        return memory
+
+    def _settle(self) -> None:
+        for gone in list(self._ended):
+            what = self._held.pop(gone, None)  # None: another thread has it
+            if what is not None:
+                self._count(-what.size, -1)
+            self._ended.pop(gone, None)
+
+    def _count(self, size: int, count: int) -> None:
+        def changed(old: _Numbers) -> tuple[_Numbers, None]:
+            used, used_high, held, held_high, total, total_count = old
+            used, held = used + size, held + count
+            if count > 0:
+                total, total_count = total + size, total_count + 1
+            return (
+                used,
+                max(used, used_high),
+                held,
+                max(held, held_high),
+                total,
+                total_count,
+            ), None
+
+        self._numbers.change(changed)
+
+    def held(self) -> tuple[Allocation, ...]:
+        """Return what is held, oldest first."""
+        self._settle()
+        return tuple(list(self._held.values()))  # making the tuple may run the collector
+
+    def statistics(self) -> TrackingStatistics:
+        """Return the numbers; what is held is never wrong, wherever Ctrl-C came."""
+        held = self.held()
+        used, count = sum(what.size for what in held), len(held)
+        _, used_high, _, count_high, total, total_count = self._numbers.value
+        highs = max(used, used_high), max(count, count_high)
+        return TrackingStatistics(used, highs[0], count, highs[1], total, total_count)
+
+    def reset(self) -> None:
+        """Start the maxima and totals anew."""
+        self._settle()
+        self._numbers.change(lambda now: ((now[0], now[0], now[2], now[2], 0, 0), None))
 
 
 class TrackingMemoryResource(MemoryResource):
@@ -86,7 +161,7 @@ class TrackingMemoryResource(MemoryResource):
     def __init__(self, upstream: MemoryResource) -> None:
         if not isinstance(upstream, _core.MemoryResource):
             raise TypeError(f"upstream must be a MemoryResource, not {type(upstream).__name__}")
-        self.upstream, self._account = upstream, _core._account()
+        self.upstream, self._account = upstream, _Account()
 
     @property  # type: ignore[misc]  # which the user cannot set
     def device(self) -> Device | None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -116,15 +191,13 @@ class TrackingMemoryResource(MemoryResource):
             raise ClosedError("memory resource is closed")
         given = cast("StreamLike", stream)  # None is for memory that needs none
         made = _core._given(self.upstream, self.upstream.allocate(size, stream=given), index(size))
-        # What is attached lives as long as the memory. No Python runs at its end: Ctrl-C would
-        # interrupt it.
-        _core._buffer_attach(made, self._account.add(Allocation._of(made), made.size))
+        _core._buffer_attach(made, self._account.add(Allocation._of(made)))
         return made
 
     @property
     def statistics(self) -> TrackingStatistics:
         """Bytes and allocations that are held, their maxima, and their totals."""
-        return TrackingStatistics(*self._account.numbers())
+        return self._account.statistics()
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:

@@ -8,8 +8,8 @@ import json
 from typing import TYPE_CHECKING, SupportsIndex
 
 from .. import _core
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from .._native import final, number_text, text, whole
 from .._ordinal import device_at
 from .stream import _made

@@ -10,8 +10,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from .._ordinal import device_at
 from .event import Event
 

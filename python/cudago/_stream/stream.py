@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from .. import _core
 from .. import _zconstants as _z
 from .._card import card
-from .._late import late
+from .._import_at_exit import late
 from .._native import final, number_text, value_text
 from .._ordinal import device_at
 from ..errors import CUDAError

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from .. import _core
-from .._late import imported
+from .._import_at_exit import imported
 from .._native import number_text
 from .._numpy import np
 from ..errors import ClosedError

@@ -8,7 +8,7 @@
 /* What PyTorch lends, and what keeps it there. A tensor of PyTorch's is an object that refers to a storage, and the storage
  * has the memory. The tensor may be given another storage at any time (`t.set_(other)`, `t.data = other`), and everything
  * that counts the tensor alone, DLPack's managed tensors of PyTorch 2.15 too, then keeps the wrong memory. So we keep the
- * storage. What PyTorch frees within a storage, by resize_, it frees for everybody: tensor_storage.c. */
+ * storage. What PyTorch frees within a storage, by resize_, it frees for everybody: storage.c. */
 
 /* --- looking ----------------------------------------------------------------------------------------------------------- */
 

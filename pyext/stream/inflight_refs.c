@@ -8,7 +8,7 @@
 
 /* What work in flight uses and the driver does not know: objects of other libraries, the host's memory. A stream has one
  * open batch of such references. Work adds to it, which enters Go only if there was none for a while, and the reaper closes
- * it a moment later (keep.go): one event and one look at it serve all that was queued meanwhile.
+ * it a moment later (inflight_refs.go): one event and one look at it serve all that was queued meanwhile.
  *
  * Those who add have the GIL, and the reaper has not. So an adder takes the batch out, and the reaper, which takes it for
  * good, finds none there meanwhile and comes again. */
