@@ -65,8 +65,9 @@ def test_both_halves_take_the_same(driver):
 
 # --- descriptors ------------------------------------------------------------------------------
 
+# A newer libffi than 3.4 keeps a descriptor of its own file, from the import of ctypes on.
 WITHOUT_DESCRIPTORS = """
-import os, resource
+import ctypes, os, resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
 def take_all(but=0):
     held = []
@@ -208,7 +209,7 @@ import os, resource
 def limit_addresses(mib):
     with open("/proc/self/statm") as f:
         used = int(f.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (mib << 20), -1))
+    resource.setrlimit(resource.RLIMIT_AS, (used + (mib << 20), resource.RLIM_INFINITY))
 """
 
 
@@ -229,7 +230,7 @@ try:
     import cudago
 except ImportError as e:
     least = int(str(e).split(" MiB", 1)[0].split()[-1])
-    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
     limit_addresses(least + {more})
 import ctypes
 libc = ctypes.CDLL(None)
