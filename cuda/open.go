@@ -34,6 +34,10 @@ type Options struct {
 	// and graphs of the simulated driver, which has no cgo of its own. Nil makes
 	// them an error there. NVIDIA's driver does not use it.
 	CallHost func(fn, userData uintptr)
+
+	// MostHostCalls is how many of these calls are under way at once, each on a
+	// thread of its own. 0: as many as there are.
+	MostHostCalls int
 	// BeforeSim is called before the simulated driver is opened, whose kernels run
 	// on as many threads as [runtime.GOMAXPROCS] then says. Nil does nothing.
 	BeforeSim func()
@@ -177,7 +181,7 @@ func openSim(o Options) (*Driver, error) {
 	if o.CallHost != nil {
 		callHost = func(fn driver.CUhostFn, userData uintptr) { o.CallHost(uintptr(fn), userData) }
 	}
-	api, err := sim.Open(sim.Options{Config: config, CallHost: callHost, Printf: o.Printf})
+	api, err := sim.Open(sim.Options{Config: config, CallHost: callHost, MostHostCalls: o.MostHostCalls, Printf: o.Printf})
 	if err != nil {
 		return nil, badValue("", "%v", err)
 	}

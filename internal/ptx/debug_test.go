@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/growth"
 )
 
 // written returns the parameters of each entry as C++ declares them.
@@ -129,4 +131,25 @@ func FuzzDebugParams(f *testing.F) {
 			require.Len(t, params, 1)
 		}
 	})
+}
+
+// Each of many types that are made of one with a long name would repeat that.
+func TestTypesOfALongName(t *testing.T) {
+	text := func(n int) string {
+		name, pointers := n/2, n/20
+		var params, of, described strings.Builder
+		for i := range pointers {
+			at := 12 + name + 2 + 5*i
+			fmt.Fprintf(&params, ".param .u64 p%d,", i)
+			of.WriteString(".b8 4 .b32 12\n")
+			fmt.Fprintf(&described, ".b8 3 .b32 %d .b8 112,0\n", at)
+		}
+		length := 8 + name + 2 + 5*pointers + 3 + 7*pointers + 2
+		return ".version 8.0 .target sm_80 .address_size 64\n.entry k(" + strings.TrimRight(params.String(), ",") + ") {ret;}\n" +
+			".section .debug_abbrev { .b8 1,17,1,0,0 .b8 2,46,1,3,8,0,0 .b8 3,5,0,73,19,3,8,0,0 .b8 4,15,0,73,19,0,0 .b8 5,19,0,3,8,0,0 .b8 0 }\n" +
+			fmt.Sprintf(".section .debug_info { .b32 %d .b16 4 .b32 .debug_abbrev .b8 8 .b8 1\n.b8 5", length) + strings.Repeat(",120", name) + ",0\n" +
+			of.String() + ".b8 2,107,0\n" + described.String() + ".b8 0,0 }"
+	}
+	require.Equal(t, "struct "+strings.Repeat("x", 50)+"* p", strings.Split(written(text(100))["k"], ", ")[0])
+	growth.RequireLinear(t, 20_000, text, func(text string) { DebugParams(text) })
 }

@@ -25,8 +25,12 @@ type typeSpeller struct {
 	known map[dwarf.Offset]spelled
 }
 
-// maxTypeDepth bounds how many types may be behind each other.
-const maxTypeDepth = 32
+// maxTypeDepth bounds how many types may be behind each other, and maxTypeText what a
+// type that is made of another one repeats of it: many may be made of one.
+const (
+	maxTypeDepth = 32
+	maxTypeText  = 4096
+)
 
 // pointerSize is the size of addresses: cudago has no modules of 32 bits.
 const pointerSize = 8
@@ -68,7 +72,7 @@ func (s *typeSpeller) entry(e *dwarf.Entry, depth int) spelled {
 	case dwarf.TagUnspecifiedType:
 		return spelled{"void", -1}
 	case dwarf.TagArrayType:
-		return spelled{suffixed(s.inner(e, depth).text, "[]"), -1}
+		return spelled{suffixed(s.repeated(e, depth).text, "[]"), -1}
 	case dwarf.TagSubroutineType:
 		return spelled{"void ()", -1}
 	case dwarf.TagTypedef:
@@ -79,7 +83,7 @@ func (s *typeSpeller) entry(e *dwarf.Entry, depth int) spelled {
 
 // derived writes what adds something to another type.
 func (s *typeSpeller) derived(e *dwarf.Entry, depth int) spelled {
-	t := s.inner(e, depth)
+	t := s.repeated(e, depth)
 	if t.text == "" {
 		return t
 	}
@@ -105,6 +109,15 @@ func (s *typeSpeller) inner(e *dwarf.Entry, depth int) spelled {
 		return spelled{"void", -1}
 	}
 	return s.spell(off, depth+1)
+}
+
+// repeated writes the type that another one's text begins with.
+func (s *typeSpeller) repeated(e *dwarf.Entry, depth int) spelled {
+	t := s.inner(e, depth)
+	if len(t.text) > maxTypeText {
+		return spelled{}
+	}
+	return t
 }
 
 func suffixed(text, suffix string) string {

@@ -22,7 +22,7 @@ var provided = map[string]bool{"vprintf": true, "__assertfail": true, "malloc": 
 // Errors: of syntax, with the part's name; a symbol that is defined twice, or
 // nowhere.
 func Link(parts []Part) (string, error) {
-	l := &linking{parts: parts, out: &Module{Files: map[int]string{}}, defined: map[string]definition{}}
+	l := &linking{parts: parts, out: &Module{Files: map[int]string{}}, defined: map[string]definition{}, taken: map[string]bool{}}
 	for i := range parts {
 		if err := l.read(i); err != nil {
 			return "", err
@@ -43,6 +43,8 @@ type linking struct {
 	modules []*Module
 	out     *Module
 	defined map[string]definition // by name, of all parts
+	taken   map[string]bool       // the names of what is in modules
+	words   map[string]bool       // whatever may be a name, of all parts; nil until it is asked for
 }
 
 // definition says where a symbol is defined.
@@ -61,7 +63,8 @@ func (l *linking) read(i int) error {
 	}
 	rename := map[string]string{}
 	for _, item := range m.Items {
-		if name, linkage, ok := named(item); ok && linkage == Internal && !isEntry(item) && l.isTaken(name) {
+		name, linkage, ok := named(item)
+		if ok && linkage == Internal && !isEntry(item) && l.taken[name] && rename[name] == "" {
 			rename[name] = l.free(name, i)
 		}
 	}
@@ -71,26 +74,28 @@ func (l *linking) read(i int) error {
 		}
 	}
 	l.modules = append(l.modules, m)
+	for _, item := range m.Items {
+		if name, _, ok := named(item); ok {
+			l.taken[name] = true
+		}
+	}
 	return nil
 }
 
-// isTaken reports whether a part before has the name, or any part has it for all.
-func (l *linking) isTaken(name string) bool {
-	for _, m := range l.modules {
-		for _, item := range m.Items {
-			if other, _, ok := named(item); ok && other == name {
-				return true
-			}
+// free returns a name that no part uses for anything, nor another name was changed to.
+func (l *linking) free(name string, part int) string {
+	if l.words == nil {
+		l.words = map[string]bool{}
+		for _, p := range l.parts {
+			eachWord(p.Text, func(word string, _ bool) string {
+				l.words[word] = true
+				return word
+			})
 		}
 	}
-	return false
-}
-
-func (l *linking) free(name string, part int) string {
 	for n := part + 1; ; n++ {
 		candidate := name + "__" + strconv.Itoa(n)
-		used := slices.ContainsFunc(l.parts, func(p Part) bool { return strings.Contains(p.Text, candidate) })
-		if !used && !l.isTaken(candidate) {
+		if !l.words[candidate] && !l.taken[candidate] {
 			return candidate
 		}
 	}
@@ -288,9 +293,19 @@ func hasSymbol(x *Init) bool {
 	return false
 }
 
-// renamed replaces names in a text, but not in strings and comments, nor where
-// they are parts of directives and longer names.
+// renamed replaces names in a text, but not where they are parts of directives.
 func renamed(text string, names map[string]string) string {
+	return eachWord(text, func(word string, isDirective bool) string {
+		if to, found := names[word]; found && !isDirective {
+			return to
+		}
+		return word
+	})
+}
+
+// eachWord returns the text with each name and number replaced by what to says, but
+// for those in strings and comments. A directive's follows a dot.
+func eachWord(text string, to func(word string, isDirective bool) string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		end := i + 1
@@ -305,11 +320,9 @@ func renamed(text string, names map[string]string) string {
 			for end < len(text) && isNameByte(text[end]) {
 				end++
 			}
-			if to, found := names[text[i:end]]; found && (i == 0 || text[i-1] != '.') {
-				b.WriteString(to)
-				i = end
-				continue
-			}
+			b.WriteString(to(text[i:end], i > 0 && text[i-1] == '.'))
+			i = end
+			continue
 		}
 		b.WriteString(text[i:end])
 		i = end

@@ -22,6 +22,7 @@ type body struct {
 	blocks []*block
 	cur    *block
 	fixups []fixup
+	listed int // labels of the lists that brx.idx has branched to
 
 	// The instruction at hand.
 	ins      *ptx.Instruction
@@ -89,7 +90,7 @@ func (l *loader) lowerBody(s *symbol) {
 
 // parameterScope declares parameters and return parameters.
 func (b *body) parameterScope(x *ptx.Function) {
-	b.scope = &scope{names: map[string]*local{}, ranges: map[string]*local{}}
+	b.scope = &scope{names: map[string]*local{}, ranges: map[string]*local{}, lengths: map[int]bool{}}
 	declare := func(list []*ptx.Variable, vars []*Var) {
 		for i, p := range list {
 			if p.Space == ptx.SpaceReg {
@@ -360,6 +361,8 @@ func (b *body) finish() {
 	for _, f := range b.fixups {
 		b.blocks[f.block].Term.Targets[f.target] = f.label.block
 	}
-	b.f.Blocks = order(b.blocks)
+	if b.f.Blocks = order(b.blocks); b.f.Blocks == nil {
+		b.l.fail(b.pos.Line, "loops are nested deeper than %d", mostLoops)
+	}
 	forward(b.f)
 }

@@ -27,15 +27,23 @@ func (l *loader) checkLimits() {
 			l.fail(v.Pos.Line, "the constant variables of the module exceed %d bytes", mostConstant)
 		}
 	}
+	// Kernels may share functions, and each kernel's are walked: only where it matters.
+	mayExceed := l.shared() > mostShared
 	for _, k := range l.module.Kernels {
-		if n := k.staticShared(); n > mostShared {
-			l.fail(k.Pos.Line, "%s has %d bytes of static shared memory, and may have %d: declare it .extern, and give its size at the launch",
-				k.Name, n, mostShared)
+		if mayExceed {
+			l.checkShared(k)
 		}
 		l.checkLocal(&k.Func)
 	}
 	for _, f := range l.module.Funcs {
 		l.checkLocal(f)
+	}
+}
+
+func (l *loader) checkShared(k *Kernel) {
+	if n := k.staticShared(); n > mostShared {
+		l.fail(k.Pos.Line, "%s has %d bytes of static shared memory, and may have %d: declare it .extern, and give its size at the launch",
+			k.Name, n, mostShared)
 	}
 }
 
@@ -59,6 +67,25 @@ func (l *loader) checkLocal(f *Func) {
 func (v *Var) after(end uint64) uint64 {
 	align := uint64(max(v.Align, 1))
 	return (end+align-1)&^(align-1) + v.Size
+}
+
+// shared is the size of all shared variables at most: in whichever order.
+func (l *loader) shared() (size uint64) {
+	add := func(vars []*Var) {
+		for _, v := range vars {
+			if v.Space == SpaceShared && !v.Extern {
+				size += v.Size + uint64(max(v.Align, 1)) - 1
+			}
+		}
+	}
+	add(l.module.Vars)
+	for _, k := range l.module.Kernels {
+		add(k.Vars)
+	}
+	for _, f := range l.module.Funcs {
+		add(f.Vars)
+	}
+	return size
 }
 
 // staticShared is the size of the shared variables that a kernel and what it
@@ -94,6 +121,7 @@ func (k *Kernel) staticShared() (size uint64) {
 // Callees returns the functions that f calls by name. It also says whether f
 // calls others through their addresses, without a list of which these may be.
 func (f *Func) Callees() (named []*Func, others bool) {
+	lists := map[**Func]bool{} // many calls may share a long one
 	for i := range f.Blocks {
 		call := f.Blocks[i].Term.Call
 		switch {
@@ -102,7 +130,8 @@ func (f *Func) Callees() (named []*Func, others bool) {
 			named = append(named, call.Func)
 		case call.Callees == nil:
 			others = true
-		default:
+		case !lists[&call.Callees[0]]:
+			lists[&call.Callees[0]] = true
 			named = append(named, call.Callees...)
 		}
 	}

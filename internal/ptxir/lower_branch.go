@@ -40,6 +40,9 @@ func (b *body) goesTo(block, target int, l *label) {
 	b.fixups = append(b.fixups, fixup{block: block, target: target, label: l, line: b.pos.Line})
 }
 
+// mostListed bounds what each brx.idx has of its own: many may name one long list.
+const mostListed = 1 << 20
+
 // brx branches to an element of a .branchtargets list.
 func brx(b *body) {
 	b.count(2)
@@ -47,6 +50,9 @@ func brx(b *body) {
 	list, _ := b.find(b.ins.Operands[1].Name)
 	if list == nil || list.targets == nil || list.targets.Kind != ptx.BranchTargets {
 		b.invalid("%s needs the label of a .branchtargets", b.ins.Mnemonic)
+	}
+	if b.listed += len(list.targets.Names); b.listed > mostListed {
+		b.invalid("all lists of all %s in this function have more than %d labels", b.ins.Mnemonic, mostListed)
 	}
 	b.guarded(func() {
 		t := Term{Kind: TermSwitch, Index: index}

@@ -132,7 +132,15 @@ func (b *body) indirect(c *Call, ops []ptx.Operand) *ptx.Function {
 		}
 		return n.targets.Prototype
 	}
-	var signature *ptx.Function
+	if n.callees == nil { // calls that name one list share what is made of it
+		b.calledFrom(n)
+	}
+	c.Callees = n.callees
+	return n.signature
+}
+
+// calledFrom finds the functions of a .calltargets list.
+func (b *body) calledFrom(n *local) {
 	for _, name := range n.targets.Names {
 		s := b.symbol(name)
 		if s == nil || s.fn == nil || s.kern != nil {
@@ -141,11 +149,10 @@ func (b *body) indirect(c *Call, ops []ptx.Operand) *ptx.Function {
 		if s.fn.tree.Body == nil {
 			b.undefined(name)
 		}
-		c.Callees = append(c.Callees, s.fn.out)
+		n.callees = append(n.callees, s.fn.out)
 		b.s.fn.calls = append(b.s.fn.calls, s)
-		signature = s.fn.tree
+		n.signature = s.fn.tree
 	}
-	return signature
 }
 
 // passed returns the variables that carry the arguments. A register or

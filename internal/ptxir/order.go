@@ -11,11 +11,17 @@ package ptxir
 //
 // F. Bourdoncle, "Efficient chaotic iteration strategies with widenings"
 // (1993), figure 4.
+//
+// It returns nothing where loops are nested deeper than mostLoops: each of them
+// is walked once for every loop around it.
 func order(blocks []*block) []Block {
 	w := walk{blocks: blocks, number: make([]int, len(blocks))}
 	w.skip()
 	w.join()
 	w.visit(0)
+	if w.depth > mostLoops {
+		return nil
+	}
 	out := make([]Block, len(w.order))
 	place := make([]int, len(blocks))
 	for i := range w.order {
@@ -31,6 +37,9 @@ func order(blocks []*block) []Block {
 	return out
 }
 
+// mostLoops is far more than programs have, also if branches lead into their loops.
+const mostLoops = 1000
+
 // done is the number of a block that has its place.
 const done = int(^uint(0) >> 1)
 
@@ -40,37 +49,65 @@ type walk struct {
 	met    int
 	stack  []int
 	order  []int // last first
+	depth  int   // of the loops around what is visited; above mostLoops all ends
 }
 
 // skip leads jumps to empty blocks on to where those jump.
 func (w *walk) skip() {
+	const unknown, asked = -1, -2
+	ends := make([]int, len(w.blocks))
+	for i := range ends {
+		ends[i] = unknown
+	}
+	var passed []int
+	end := func(t int) int {
+		passed = passed[:0]
+		for ends[t] == unknown && w.blocks[t].isEmpty() {
+			ends[t] = asked
+			passed = append(passed, t)
+			t = w.blocks[t].Term.Targets[0]
+		}
+		if ends[t] >= 0 {
+			t = ends[t]
+		} // otherwise it is not empty, or in a ring of empty blocks: an endless loop of the program's
+		for _, p := range passed {
+			ends[p] = t
+		}
+		return t
+	}
 	for _, b := range w.blocks {
 		for k, t := range b.Term.Targets {
-			// A ring of empty blocks is an endless loop of the program's.
-			for range len(w.blocks) {
-				next := &w.blocks[t].Block
-				if len(next.Instrs) > 0 || next.Count > 0 || next.Term.Kind != TermJump {
-					break
-				}
-				t = next.Term.Targets[0]
-			}
-			b.Term.Targets[k] = t
+			b.Term.Targets[k] = end(t)
 		}
 	}
+}
+
+// isEmpty reports whether the block does nothing but jump.
+func (b *block) isEmpty() bool {
+	return len(b.Instrs) == 0 && b.Count == 0 && b.Term.Kind == TermJump
 }
 
 // join appends a block to the one that alone jumps to it.
 func (w *walk) join() {
 	reached := w.predecessors()
-	for i, b := range w.blocks {
-		if reached[i] == 0 {
-			continue
+	joined := func(i int) (t int, isJoined bool) { // what follows block i
+		if reached[i] == 0 || w.blocks[i].Term.Kind != TermJump {
+			return 0, false
 		}
-		for b.Term.Kind == TermJump {
-			t := b.Term.Targets[0]
-			if t == 0 || t == i || reached[t] != 1 {
-				break
-			}
+		t = w.blocks[i].Term.Targets[0]
+		return t, t != 0 && t != i && reached[t] == 1
+	}
+	follows := make([]bool, len(w.blocks))
+	for i := range w.blocks {
+		if t, isJoined := joined(i); isJoined {
+			follows[t] = true
+		}
+	}
+	for i, b := range w.blocks {
+		if follows[i] {
+			continue // from the first of a row on, each block is copied once
+		}
+		for t, isJoined := joined(i); isJoined; t, isJoined = joined(i) {
 			next := w.blocks[t]
 			b.Instrs = append(b.Instrs, next.Instrs...)
 			b.Count += next.Count
@@ -111,6 +148,9 @@ func (w *walk) visit(v int) int {
 		if low == 0 {
 			low = w.visit(s)
 		}
+		if w.depth > mostLoops {
+			return 0
+		}
 		if low <= head {
 			head, loop = low, true
 		}
@@ -129,11 +169,16 @@ func (w *walk) visit(v int) int {
 		w.number[top] = 0
 	}
 	if loop {
+		w.depth++
 		for _, s := range w.blocks[v].Term.Targets {
-			if w.number[s] == 0 {
+			if w.number[s] == 0 && w.depth <= mostLoops {
 				w.visit(s)
 			}
 		}
+		if w.depth > mostLoops {
+			return 0
+		}
+		w.depth--
 	}
 	w.order = append(w.order, v)
 	return head

@@ -23,6 +23,9 @@ type local struct {
 	v       *Var
 	label   *label
 	targets *ptx.Targets
+	// Of a .calltargets list, from its first call on.
+	callees   []*Func
+	signature *ptx.Function
 }
 
 // label is a place in a function; block is -1 until it is reached.
@@ -36,13 +39,14 @@ type label struct {
 type scope struct {
 	outer *scope
 	names map[string]*local
-	// ranges are the register ranges, by prefix.
-	ranges map[string]*local
+	// ranges are the register ranges, by prefix, and lengths those of the prefixes.
+	ranges  map[string]*local
+	lengths map[int]bool
 }
 
 // enter opens a scope.
 func (b *body) enter(block *ptx.Block) {
-	b.scope = &scope{outer: b.scope, names: map[string]*local{}, ranges: map[string]*local{}}
+	b.scope = &scope{outer: b.scope, names: map[string]*local{}, ranges: map[string]*local{}, lengths: map[int]bool{}}
 	b.labels(block)
 }
 
@@ -104,6 +108,7 @@ func (b *body) declareRegister(x *ptx.Variable) {
 		b.l.fail(x.Line, "%s<%d> is declared twice", x.Name, x.Range)
 	}
 	b.scope.ranges[x.Name] = r
+	b.scope.lengths[len(x.Name)] = true
 }
 
 // find resolves a name, innermost scope first. index is its place in a range.
@@ -128,6 +133,9 @@ func (s *scope) inRange(name string) (x *local, index uint32) {
 		start--
 	}
 	for i := start; i < len(name); i++ {
+		if !s.lengths[i] {
+			continue // a name may have many digits
+		}
 		r := s.ranges[name[:i]]
 		if r == nil {
 			continue

@@ -61,6 +61,8 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 			IsFrozen: o.Frozen, LastCalls: o.Last, Printf: &printed,
 			BeforeSim: useAllProcessors,
 			CallHost:  func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
+			// Python's run one after another anyway: see callback.c.
+			MostHostCalls: spareThreads,
 		}
 		if o.Trace {
 			co.Trace = os.Stderr

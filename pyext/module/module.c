@@ -73,6 +73,13 @@ static void drain_rest(void) {
     cudago_xla_sweep();
 }
 
+/* Nothing of the module may reach such an interpreter, which has another shape of objects. It loads the module all the same
+ * where a program gives it the file: the package is asked before. */
+static int is_free_threaded(void) {
+    PyObject *flags = PySys_GetObject("abiflags");
+    return flags && PyUnicode_FindChar(flags, 't', 0, PyUnicode_GetLength(flags), 1) >= 0;
+}
+
 int64_t cudago_live_cells(void) {
     int64_t n = 0;
     for (uint32_t k = 0; k < CUDAGO_CELL_KINDS; k++) n += cudago_cells_live(k);
@@ -80,6 +87,10 @@ int64_t cudago_live_cells(void) {
 }
 
 PyMODINIT_FUNC PyInit__core(void) {
+    if (is_free_threaded()) {
+        PyErr_SetString(PyExc_ImportError, "cudago needs a Python with the GIL, and this is a free-threaded one");
+        return NULL;
+    }
     const char *version = cudagoVersion(); /* waits until Go has started */
     cudago_show_variables();
     PyObject *m = in_main_interpreter() ? PyModule_Create(&definition) : NULL;

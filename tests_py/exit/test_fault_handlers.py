@@ -12,104 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from ..faulting import WHEN, fault, program
 from ..project.test_build import load
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
-
-# Where faulthandler is enabled: nowhere, or at one of the places of PROGRAM.
-WHEN = ["never", "before the import", "after the import", "after opening", "before each"]
-
-PROGRAM = """
-import ctypes, faulthandler, mmap, sys, tempfile
-def place(name):
-    if name in {when!r}:
-        faulthandler.disable()
-        faulthandler.enable()
-place("before the import")
-import cudago as cu
-import numpy as np
-place("after the import")
-d = cu.Device(0)
-s = d.create_stream()
-place("after opening")
-x = cu.zeros(1 << 18, "i4", stream=s)
-libc = ctypes.CDLL(None, use_errno=True)
-libc.mmap.restype = ctypes.c_void_p
-kept = []
-
-def truncated():  # SIGBUS
-    f = tempfile.TemporaryFile()
-    f.truncate(1 << 20)
-    kept.append(mmap.mmap(f.fileno(), 1 << 20))
-    array = np.frombuffer(kept[-1], "i4")
-    return array, lambda: f.truncate(4096)
-
-def protected():  # SIGSEGV
-    at = libc.mmap(None, ctypes.c_size_t(1 << 20), 3, 0x22, -1, ctypes.c_size_t(0))
-    array = np.frombuffer((ctypes.c_char * (1 << 20)).from_address(at), "i4")
-    return array, lambda: libc.mprotect(ctypes.c_void_p(at), ctypes.c_size_t(1 << 20), 0)
-
-PTX = '''.version 7.0 .target sm_70 .address_size 64
-.entry read(.param .u64 p) {{
-    .reg .u64 %p; .reg .u32 %v;
-    ld.param.u64 %p, [p];
-    ld.global.u32 %v, [%p+65536];
-    st.global.u32 [%p+65536], %v;
-    ret;
-}}
-.entry wait_for(.param .u64 p) {{
-    .reg .u64 %p; .reg .u32 %v; .reg .pred %zero;
-    ld.param.u64 %p, [p];
-    st.volatile.global.u32 [%p+4], 1;
-again:
-    ld.volatile.global.u32 %v, [%p];
-    setp.eq.u32 %zero, %v, 0;
-    @%zero bra again;
-    ret;
-}}'''
-code = cu.ObjectCode.from_ptx(PTX)
-one = cu.LaunchConfig(1, 1)
-
-class waiting:  # a kernel runs
-    def __enter__(self):
-        self.s = d.create_stream()
-        self.flag = cu.PinnedMemoryResource().allocate(8)
-        self.words = np.frombuffer(self.flag, "u4")
-        self.words[:] = 0
-        cu.launch(self.s, one, code.get_kernel("wait_for"), self.flag)
-        while not self.words[1]:
-            pass
-    def __exit__(self, *args):
-        self.words[0] = 1
-        self.s.sync()
-"""
-FAULT = """
-array, take_away = {make}()
-if {copied}:
-    take_away()
-    place("before each")
-    use = lambda: x.copy_from(array, stream=s)
-else:
-    pinned = cu.pin(array)
-    take_away()
-    place("before each")
-    use = lambda: cu.launch(s, one, code.get_kernel("read"), pinned)
-try:
-    use()
-    s.sync()
-except cu.DeviceFaultError as e:
-    print(type(e).__name__, flush=True)
-import os
-os._exit(0)
-"""
-
 
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("copied", [True, False], ids=["copied", "used by a kernel"])
 @pytest.mark.parametrize("make", ["truncated", "protected"])
 def test_a_fault_is_an_exception(script, driver, make, copied, when):
     file = script.directory / "program.py"
-    file.write_text(PROGRAM.format(when=when) + FAULT.format(make=make, copied=copied))
+    file.write_text(program(when=when) + fault(make, copied=copied))
     run = script.run([sys.executable, str(file)])
     assert (run.returncode, run.stdout, run.stderr) == (0, "DeviceFaultError\n", "")
 
@@ -133,7 +46,7 @@ def test_under_pytest(script, driver, make):
     """It enables faulthandler once a conftest.py has imported cudago."""
     folder = script.directory
     (folder / "conftest.py").write_text("import cudago\n")
-    (folder / "test_one.py").write_text(PROGRAM.format(when="never") + UNDER_PYTEST)
+    (folder / "test_one.py").write_text(program() + UNDER_PYTEST)
     run = script.run([sys.executable, "-m", "pytest", "-q", "-k", make, str(folder)])
     assert run.returncode == 0, run.stdout + run.stderr
     assert "1 passed" in run.stdout
@@ -202,7 +115,7 @@ def run_beside(script, theirs, source):
     """Run a program with another library."""
     load_it = f"theirs = ctypes.CDLL({str(theirs)!r})\ntheirs.current.restype = ctypes.c_size_t\n"
     file = script.directory / "program.py"
-    file.write_text(PROGRAM.format(when="never") + load_it + script.dedent(source))
+    file.write_text(program() + load_it + script.dedent(source))
     return script.run([sys.executable, str(file)])
 
 

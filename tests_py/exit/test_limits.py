@@ -202,6 +202,61 @@ def test_no_thread_afterwards(script, driver, after):
     assert (run.returncode, run.stdout, run.stderr) == (0, "lives\n", "")
 
 
+@needs_root
+def test_callbacks_need_no_thread_each(script, driver):
+    """More of them than threads wait at once, behind one that runs."""
+    run = script(
+        WITHOUT_THREADS
+        + """
+import cudago as cu, threading
+d = cu.Device(0)
+streams = [d.create_stream() for _ in range(64)]
+s = d.create_stream()
+b = d.allocate(1 << 20, stream=s)
+s.callback(lambda: None)  # which starts the thread that runs them
+s.sync()
+limit_threads(0)
+begun, go_on = threading.Event(), threading.Event()
+ran = []
+def run(i):
+    begun.set()
+    go_on.wait()
+    ran.append(i)
+for i, t in enumerate(streams):
+    t.callback(run, i)
+begun.wait()
+for _ in range(100):
+    b.fill(1, stream=s)
+    s.sync()
+go_on.set()
+for t in streams:
+    t.sync()
+print(sorted(ran) == list(range(64)))
+os._exit(0)
+"""
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "True\n", "")
+
+
+@needs_root
+def test_no_thread_for_the_first_callback(script, driver):
+    run = script(
+        WITHOUT_THREADS
+        + """
+import cudago as cu
+s = cu.Device(0).create_stream()
+limit_threads(0)
+try:
+    s.callback(print)
+except RuntimeError as e:
+    print(e)
+s.sync()
+os._exit(0)
+"""
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "no thread for callbacks\n", "")
+
+
 # --- address space ----------------------------------------------------------------------------
 
 WITHOUT_ADDRESSES = """

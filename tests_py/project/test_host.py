@@ -133,7 +133,7 @@ print("_core.abi3.so" in Path("/proc/self/maps").read_text())
 
 
 def test_a_free_threaded_python_does_not_load_the_module(script):
-    """It would find it and crash in it. No such Python was to be had: this one says it is one."""
+    """It would find it and crash in it. This Python only says it is one: see test_free_threaded."""
     assert Path(cu._core.__file__).name == "_core.abi3.so"
     run = script(FREE_THREADED)
     assert (run.returncode, run.stderr) == (0, "")

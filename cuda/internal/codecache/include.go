@@ -149,8 +149,8 @@ func (s *scanner) operand() {
 			return
 		}
 	}
-	end := strings.IndexByte(s.text[s.at:]+"\n", '\n')
-	files := thrustFiles(s.text[s.at : s.at+end])
+	line, _, _ := strings.Cut(s.text[s.at:], "\n")
+	files := thrustFiles(line)
 	for _, name := range files {
 		s.add(include{name, false})
 	}

@@ -30,6 +30,10 @@ type Options struct {
 	// cuLaunchHostFunc is not supported.
 	CallHost func(fn driver.CUhostFn, userData uintptr)
 
+	// MostHostCalls is how many host functions may hold a thread at once; the others
+	// wait without one, in their order. 0: all.
+	MostHostCalls int
+
 	// Printf receives what kernels print. Default: standard output.
 	Printf io.Writer
 
@@ -56,6 +60,9 @@ func Open(o Options) (driver.API, error) {
 		captures: map[*capture]struct{}{},
 		shuffle:  newShuffler(c.seed),
 	}
+	if o.MostHostCalls > 0 {
+		d.hostCalls = make(chan struct{}, o.MostHostCalls)
+	}
 	d.setter = d.setConditional
 	if c.full {
 		d.check.on.Store(uint32(checkAll))
@@ -71,14 +78,15 @@ func Open(o Options) (driver.API, error) {
 type simulator struct {
 	driver.Base
 
-	config   config
-	callHost func(fn driver.CUhostFn, userData uintptr)
-	printf   io.Writer
-	crash    func(text string)
-	devices  []*device // immutable
-	space    space
-	virtual  virtualSpace
-	peerings peerings
+	config    config
+	callHost  func(fn driver.CUhostFn, userData uintptr)
+	hostCalls chan struct{} // has one for each host function that holds a thread; nil: all may
+	printf    io.Writer
+	crash     func(text string)
+	devices   []*device // immutable
+	space     space
+	virtual   virtualSpace
+	peerings  peerings
 
 	check   checker
 	traffic contextTraffic

@@ -157,8 +157,10 @@ func (s *space) start(addr driver.CUdeviceptr) *allocation {
 // imported returns another process's memory at a place, if it is imported into a
 // context and was not freed.
 func (s *space) imported(c *context, at *place) *allocation {
-	for _, a := range s.ofContext(c) {
-		if a.isTheirs() && a.place.is(at) && !a.freed.Load() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, a := range s.list {
+		if a.ctx == c && a.isTheirs() && a.place.is(at) && !a.freed.Load() {
 			return a
 		}
 	}

@@ -81,8 +81,13 @@ func (d *simulator) permitted() driver.CUresult {
 	return driver.CUDA_SUCCESS
 }
 
-// runHost calls a host function on this goroutine's thread.
+// runHost calls a host function on this goroutine's thread, once there is one of
+// those that may be held for that.
 func (d *simulator) runHost(fn driver.CUhostFn, userData uintptr) {
+	if d.hostCalls != nil {
+		d.hostCalls <- struct{}{}
+		defer func() { <-d.hostCalls }()
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	d.callbacks.Add(1)
