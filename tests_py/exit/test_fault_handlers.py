@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ..faulting import WHEN, fault, program
+from .faulting import WHEN, fault, program
 from ..project.test_build import load
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)

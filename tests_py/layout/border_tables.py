@@ -48,6 +48,7 @@ OURS_QUIET = {
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAllAside", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
+    "cudagoKeepLate",
     "cudagoKeepWatch", "cudagoKeepEvent",
     "cudagoStreamRelease", "cudagoResourceRelease", "cudagoPoolRelease", "cudagoStreamsOpen",
     "cudagoDefaultStreamsForget", "cudagoStreamPriority",
