@@ -92,7 +92,9 @@ os._exit(0)
 """
 
 
-def program(when: str = "never", install: str = "faulthandler.disable(); faulthandler.enable()") -> str:
+def program(
+    when: str = "never", install: str = "faulthandler.disable(); faulthandler.enable()"
+) -> str:
     """Return the beginning of a program that has handlers installed at one of its places."""
     return PROGRAM.format(when=when, install=install)
 

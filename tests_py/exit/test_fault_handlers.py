@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from .faulting import WHEN, fault, program
 from ..project.test_build import load
+from .faulting import WHEN, fault, program
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
+
 
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("copied", [True, False], ids=["copied", "used by a kernel"])

@@ -49,10 +49,14 @@ def touch(memory, stream, code):
     cu.launch(stream, cu.LaunchConfig(1, 1), code["touch"], memory)
 
 
+def own_pool(device, **options):
+    return cu.DeviceMemoryResource(device, pool=cu.PoolOptions(**options))
+
+
 def resources(device):
     """Return what allocates in a stream's order."""
     return {
-        "pool": cu.DeviceMemoryResource(device, pool=cu.PoolOptions()),
+        "pool": own_pool(device),
         "pinned pool": cu.PinnedMemoryResource(pool=cu.PoolOptions(), device=device),
         "arena": cu.ArenaMemoryResource(device.memory_resource, 64 * SIZE),
     }
@@ -98,7 +102,7 @@ def test_no_stream_waits(resource, device, stream, code, how, uses):
 
 
 def test_what_is_late_is_not_given_to_others(device, stream, code):
-    with device.create_stream() as other, cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
+    with device.create_stream() as other, own_pool(device) as pool:
         first = pool.allocate(SIZE, stream=stream)
         address = first.handle
         stream.sync()
@@ -152,7 +156,7 @@ def test_a_stream_of_another_library(device, stream, code):
 def test_only_so_much_is_late(device, stream, code):
     """Beyond that the oldest goes back in the stream's order, which then waits."""
     size = 192 << 20
-    with device.create_stream() as other, cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
+    with device.create_stream() as other, own_pool(device) as pool:
         with held_by_a_kernel(other, code):
             for n in range(1, 11):
                 memory = pool.allocate(size, stream=stream)
@@ -167,9 +171,9 @@ def test_only_so_much_is_late(device, stream, code):
 def test_a_host_far_ahead(device, stream, code, driver):
     """What is reserved does not grow with the number of chunks."""
     if driver == "sim":
-        pytest.skip("the simulated driver's pools reuse what was freed, not what is queued to be freed")
+        pytest.skip("the simulated driver's pools reuse what was freed, not what is to be")
     size, chunks = 4 << 20, 100_000
-    with device.create_stream() as other, cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
+    with device.create_stream() as other, own_pool(device) as pool:
         for _ in range(chunks):
             memory = pool.allocate(size, stream=stream)
             memory.fill(1, stream=stream)
@@ -185,7 +189,7 @@ def test_a_host_far_ahead(device, stream, code, driver):
 
 def test_where_there_is_not_enough_it_goes_back_in_order(device, stream, code):
     limit = 512 << 20
-    with device.create_stream() as other, cu.DeviceMemoryResource(device, pool=cu.PoolOptions(max_size=limit)) as pool:
+    with device.create_stream() as other, own_pool(device, max_size=limit) as pool:
         with held_by_a_kernel(other, code):
             for _ in range(2):  # each is all that there is
                 memory = pool.allocate(limit, stream=stream)

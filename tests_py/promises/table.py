@@ -90,7 +90,8 @@ and is given back once: {kept}.
 
 * Memory of a pool goes back in the order of its stream, once its uses in others have ended; what
   belongs to no stream, as pinned and
-  managed memory does, once all its uses have. No stream waits for that: see :doc:`/concepts/streams`.
+  managed memory does, once all its uses have. No stream waits for that: see
+  :doc:`/concepts/streams`.
 * :meth:`Device.reset` waits for what other devices do with memory of the device, and is refused
   while pinned or managed memory of
   it is open, or while other libraries have tensors over its memory.
