@@ -75,11 +75,21 @@ static QUIET cudago_stream *open_stream(const cudago_clock *clock) {
     return s && !cudago_stream_lost(s) && atomic_load(&s->refs) > 0 ? s : NULL;
 }
 
-static QUIET void keep(late *l, const cudago_use *use) {
+/* Where an event is still to be recorded behind the work, returns the stream, retained. */
+static QUIET cudago_stream *keep(late *l, const cudago_use *use) {
     uintptr_t ref = (uintptr_t)&l->cell | CUDAGO_REF_CELL;
     cudago_stream *s = open_stream(use->clock);
     if (s) cudago_keep_until(s, use->position, &ref, 1);
     else cudagoKeepLate(use->clock->id, use->position, ref);
+    if (!s || !s->unmarked) return NULL;
+    cudago_stream_retain(s);
+    return s;
+}
+
+/* Nobody may ever use the stream again. */
+static void mark(cudago_stream *s) {
+    cudago_mark_kept(s);
+    cudago_stream_release(s);
 }
 
 static void give_oldest(int32_t device) {
@@ -99,7 +109,8 @@ int cudago_is_late(cudago_pool_cell *c) {
     l->of = c;
     l->device = device;
     enlist(l);
-    keep(l, use);
+    cudago_stream *unmarked = keep(l, use);
+    if (unmarked) mark(unmarked);
     while (lists[device].n > MOST && lists[device].bytes > MOST_BYTES) give_oldest(device);
     return 1;
 }

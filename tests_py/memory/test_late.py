@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import time
 
 import numpy as np
 import pytest
@@ -150,6 +151,25 @@ def test_a_stream_of_another_library(device, stream, code):
             assert live_buffers() == before + 2
         other.sync()
         settle()
+        assert live_buffers() == before
+
+
+@pytest.mark.parametrize("callback", [False, True])
+def test_a_stream_that_nobody_uses_again(device, stream, code, callback):
+    """The reaper records nothing in a stream whose handle others have."""
+    before = live_buffers()
+    with device.create_stream() as other, device.create_stream() as third:
+        assert other.handle
+        memory = device.allocate(SIZE, stream=stream)
+        stream.sync()
+        with hold(third) if callback else contextlib.nullcontext():
+            touch(memory, other, code)
+            memory.close()
+        for _ in range(1000):
+            device.allocate(16, stream=stream).close()
+            if live_buffers() == before:
+                break
+            time.sleep(0.01)
         assert live_buffers() == before
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._late import late
+from .._import_at_exit import late
 from .._memory.resource import mask_of
 from .._native import unnamed
 from .._stream.callee import with_arguments

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._card import card, picture
-from .._late import late
+from .._import_at_exit import late
 from .._native import or_closed
 from .._stream.stream import stream_of
 from .._whole_file import write_whole

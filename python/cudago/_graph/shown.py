@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .._card import card, picture
-from .._late import late
+from .._import_at_exit import late
 from .._native import number_text, or_closed, unnamed, whole
 from ..errors import ClosedError
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._late import late
+from .._import_at_exit import late
 from .._native import unnamed
 from .._ordinal import device_at
 

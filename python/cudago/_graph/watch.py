@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._cold import read
 from .._gopy import api
+from .._gopy_call import read
 from ..errors import CheckError, ClosedError
 
 if TYPE_CHECKING:
