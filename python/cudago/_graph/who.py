@@ -113,7 +113,8 @@ def who_retains(obj: object) -> tuple[Holder, ...]:
     found: list[Holder] = []
     seen: set[int] = set()
     operands: list[Operand] = []
-    for thing in _core._objects_of((Graph, GraphExec, _core.Operand), None):
+    things = _core._objects_of((Graph, GraphExec, _core.Operand), None)
+    for thing in sorted(things, key=_graphs_first):  # they come as the collector has them
         if type(thing) is _core.Operand:
             operands.append(thing)
         else:
@@ -122,6 +123,10 @@ def who_retains(obj: object) -> tuple[Holder, ...]:
         if id(o) not in seen and _is(o, obj, wanted):
             found.append(Holder(None, "", "", o.nbytes, "under way"))
     return tuple(found)
+
+
+def _graphs_first(thing: object) -> bool:
+    return not isinstance(thing, Graph)
 
 
 def _held_by(
