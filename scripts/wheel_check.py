@@ -182,18 +182,28 @@ CHECKS: dict[str, Callable[[Path, Path], str]] = {
 }
 
 
-def main() -> None:
-    """Check the one wheel of a folder that is for the machine that is asked for."""
-    folder = Path(sys.argv[1] if sys.argv[1:] else extension.ROOT / "dist")
+def wheel_to_check(folder: Path) -> Path:
+    """Return the wheel that is asked for, of a folder that `make wheel` and `make wheels` share."""
     machine = extension.wheel_machine() or platform.machine()
     found = sorted(folder.glob(f"cudago-{extension.version()}-*_{machine}.whl"))
+    for_others = f"manylinux_{extension.ZIG_GLIBC.replace('.', '_')}_{machine}.whl"
+    if extension.wheel_machine():
+        found = [w for w in found if w.name.endswith(for_others)]
+    elif len(found) > 1:
+        found = [w for w in found if not w.name.endswith(for_others)]
     if len(found) != 1:
         raise SystemExit(f"cudago: one wheel for {machine} in {folder}, got {len(found)}: {found}")
+    return found[0].resolve()
+
+
+def main() -> None:
+    """Check a wheel."""
+    wheel = wheel_to_check(Path(sys.argv[1] if sys.argv[1:] else extension.ROOT / "dist"))
     failed = 0
     for name, check in CHECKS.items():
         with tempfile.TemporaryDirectory(prefix="cudago-wheel-") as tmp:
             try:
-                print(f"wheel: {name}: ok: {check(found[0].resolve(), Path(tmp))}", flush=True)
+                print(f"wheel: {name}: ok: {check(wheel, Path(tmp))}", flush=True)
             except CheckError as e:
                 failed += 1
                 print(f"wheel: {name}: FAILED: {e}", flush=True)
