@@ -5,10 +5,14 @@
 # Puts Debian's newest Pythons into a folder, beside those of the system: scripts/debian_pythons.sh FOLDER
 # They run from there as they are: nothing is installed, nothing asks for root or for a chroot. A folder that is there stays
 # as it is; remove it to get newer ones. DEBIAN_MIRROR names another mirror.
+#
+# With an architecture, as Debian calls it, it is the Python of Debian's stable for that machine, with its C library:
+# scripts/debian_pythons.sh FOLDER arm64. An emulator runs it: qemu-aarch64 -L FOLDER/system FOLDER/system/usr/bin/python3
 
 set -euo pipefail
 
 folder=$(mkdir -p "$(dirname "$1")" && cd "$(dirname "$1")" && pwd)/$(basename "$1")
+architecture=${2:-}
 [ -e "$folder/made" ] && exit 0
 for tool in apt-get apt-cache dpkg-deb; do
     command -v "$tool" > /dev/null || { echo "Debian's Pythons need $tool, which this machine lacks" >&2; exit 1; }
@@ -32,25 +36,38 @@ APT::Install-Recommends "false";
 APT::Sandbox::User "$(id -un)";
 Acquire::Retries "3";
 END
+[ -z "$architecture" ] || cat >> "$folder/apt.conf" << END
+APT::Architecture "$architecture";
+APT::Architectures { "$architecture"; };
+END
 export APT_CONFIG=$folder/apt.conf
 keys=/usr/share/keyrings/debian-archive-keyring
 [ -e "$keys.gpg" ] || keys=$keys.pgp
 [ -e "$keys.gpg" ] && keys=$keys.gpg
 
+# Prints the packages of the newest Pythons of the suite.
+newest() { apt-cache pkgnames python3. | grep -E '^python3\.(1[4-9]|[2-9][0-9])-(venv|dev)$' && echo patchelf; }
+
 # The newest that Debian has are in sid, which at times cannot be installed: then those before them.
 get() {
     echo "deb [signed-by=$keys] ${DEBIAN_MIRROR:-http://deb.debian.org/debian} $1 main" > "$folder/sources.list"
     apt-get update >&3 2>&1 || return 1
-    local wanted
-    wanted=$(apt-cache pkgnames python3. | grep -E '^python3\.(1[4-9]|[2-9][0-9])-(venv|dev)$') || return 1
+    local wanted=python3-venv
+    [ -n "$architecture" ] || wanted=$(newest) || return 1
     # shellcheck disable=SC2086 # one word for each package
-    apt-get install -y --download-only $wanted patchelf libstdc++6 >&3 2>&1
+    apt-get install -y --download-only $wanted libstdc++6 >&3 2>&1
 }
-get sid || get testing
+if [ -n "$architecture" ]; then get stable; else get sid || get testing; fi
 for package in "$folder"/archives/*.deb; do
     dpkg-deb -x "$package" "$folder/system"
 done
 rm -rf "$folder"/{archives,lists}
+if [ -n "$architecture" ]; then
+    # Of Debian's package of folders, which nothing asks for: the loader's path begins so.
+    [ -e "$folder/system/lib" ] || ln -s usr/lib "$folder/system/lib"
+    touch "$folder/made"
+    exit
+fi
 
 # Their C library is newer than this machine's: the interpreters name it and its loader by path, and modules find the rest
 # through the interpreter. Programs that they start are as they were.

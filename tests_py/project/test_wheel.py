@@ -77,6 +77,31 @@ def test_headers_of_another_kind_of_machine_are_refused(extension, monkeypatch, 
         extension.check_headers(cc, "aarch64")
 
 
+@pytest.mark.parametrize(
+    ("machine", "names", "chosen"),
+    [
+        ("", ["2_34_x86_64", "2_28_x86_64", "2_28_aarch64"], "2_34_x86_64"),
+        ("", ["2_28_x86_64", "2_28_aarch64"], "2_28_x86_64"),
+        ("x86_64", ["2_34_x86_64", "2_28_x86_64"], "2_28_x86_64"),
+        ("aarch64", ["2_34_x86_64", "2_28_x86_64", "2_28_aarch64"], "2_28_aarch64"),
+        ("x86_64", ["2_34_x86_64"], None),
+    ],
+)
+def test_the_wheel_that_is_asked_for_is_checked(machine, names, chosen, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDAGO_WHEEL_MACHINE", machine)
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    check = importlib.import_module("wheel_check")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    wheels = {n: tmp_path / f"cudago-{cu.__version__}-cp311-abi3-manylinux_{n}.whl" for n in names}
+    for wheel in wheels.values():
+        wheel.touch()
+    if chosen:
+        assert check.wheel_to_check(tmp_path) == wheels[chosen].resolve()
+    else:
+        with pytest.raises(SystemExit, match=r"one wheel for x86_64 .* got 0"):
+            check.wheel_to_check(tmp_path)
+
+
 def test_a_wheel_is_built_with_what_is_named_by_hash(extension):
     lists = [ROOT / "build_hooks" / name for name in ("requirements.txt", "compilers.txt")]
     text = "".join(path.read_text() for path in lists).replace("\\\n", "")
