@@ -17,6 +17,7 @@ from ..project.test_build import load
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 
+
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("copied", [True, False], ids=["copied", "used by a kernel"])
 @pytest.mark.parametrize("make", ["truncated", "protected"])

@@ -66,7 +66,8 @@ def sentence(python: str) -> str:
     """Return the line that such an import ends with."""
     asked = "import platform, sys; print(f'{platform.python_version()} ({sys.executable})')"
     got = run(python, "-c", asked).stdout.strip()
-    return f"ImportError: cudago needs a Python with the GIL, and this is a free-threaded one, {got}"
+    needs = "cudago needs a Python with the GIL, and this is a free-threaded one"
+    return f"ImportError: {needs}, {got}"
 
 
 @pytest.mark.parametrize("what", ["cudago", "cudago._core", "cudago._gopy", "cudago.testing"])
