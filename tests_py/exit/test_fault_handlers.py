@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ..faulting import WHEN, fault, program
 from ..project.test_build import load
+from .faulting import WHEN, fault, program
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 

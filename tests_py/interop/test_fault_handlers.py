@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from ..faulting import WHEN, fault, program
+from ..exit.faulting import WHEN, fault, program
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 
