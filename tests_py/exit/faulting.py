@@ -92,9 +92,10 @@ os._exit(0)
 """
 
 
-def program(
-    when: str = "never", install: str = "faulthandler.disable(); faulthandler.enable()"
-) -> str:
+ENABLE = "faulthandler.disable(); faulthandler.enable()"
+
+
+def program(when: str = "never", install: str = ENABLE) -> str:
     """Return the beginning of a program that has handlers installed at one of its places."""
     return PROGRAM.format(when=when, install=install)
 
