@@ -18,6 +18,15 @@ seconds() {
     esac
 }
 
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# Go before 1.27 may fail a target when its time is over, without an input that failed: https://go.dev/issue/75804.
+went_well() {
+    [ "$(tail -n 1 "$log")" = "exit status: 0" ] && return 0
+    grep -q '^ *context deadline exceeded$' "$log" && ! grep -q 'Failing input written' "$log"
+}
+
 for target in "$@"; do
     if [ "$target" = FuzzGraphFile ]; then
         echo "fuzz: $target in scripts"
@@ -29,6 +38,10 @@ for target in "$@"; do
     for file in $files; do
         package=$(dirname "$file")
         echo "fuzz: $target in $package"
-        "$GO" test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 100x < /dev/null || exit 1
+        {
+            "$GO" test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 100x < /dev/null
+            echo "exit status: $?"
+        } 2>&1 | tee "$log"
+        went_well || exit 1
     done
 done
