@@ -27,7 +27,14 @@ import extension
 
 LARGEST = 12 << 20  # bytes
 # Tests that end soon under an emulator. It does not emulate the processes that a test starts.
-EMULATED = ("memory/test_virtual.py", "memory/test_pointer.py", "stream/test_semaphore.py")
+EMULATED = (
+    "memory/test_virtual.py",
+    "memory/test_pointer.py",
+    "stream/test_semaphore.py",
+    "stream/test_stream_work.py",
+    "kernel/test_launch.py",
+    "graph/test_exec.py",
+)
 STARTS_PROCESSES = ("exit_with_open_buffers", "destroyed_after_its_work")
 # All that QEMU emulates, but with cheap signatures: Debian's programs sign each function's return
 # address, and with the architecture's own arithmetic everything takes ten times as long.
